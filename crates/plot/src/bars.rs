@@ -95,7 +95,7 @@ impl BarChart {
                     }
                 } else {
                     let end = to.max(zero) + 6.0;
-                    c.text(end, y + 14.0, Anchor::Start, TEXT, "dim", &figure(v));
+                    c.text(end, y + 14.0, Anchor::Start, TEXT, "dim", &bar_figure(v));
                 }
             }
             if let Some(Some(m)) = self.marks.get(g) {
@@ -116,8 +116,8 @@ impl BarChart {
     }
 }
 
-/// A bar's figure, short enough for the room beside it.
-fn figure(v: f64) -> String {
+/// A bar's figure as text, short enough for the room beside it: two decimals at most.
+pub fn bar_figure(v: f64) -> String {
     match v.abs() {
         a if a >= 1e6 => format!("{} M", num((v / 1e5).round() / 10.0)),
         a if a >= 1000.0 => format!("{v:.0}"),
@@ -127,7 +127,7 @@ fn figure(v: f64) -> String {
 }
 
 /// Truncates a name to `width`, with an ellipsis.
-fn shorten(name: &str, width: f64) -> String {
+pub(crate) fn shorten(name: &str, width: f64) -> String {
     if text_width(name, TEXT) <= width + 0.1 {
         return name.to_string();
     }

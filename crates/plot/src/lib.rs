@@ -1,4 +1,4 @@
-//! A small chart writer: lines, distributions, bars and timelines as SVG text.
+//! A small chart writer: lines, distributions, bars, pairs and timelines as SVG text.
 //!
 //! Charts need few shapes and no fonts, must be the same bytes on every machine, and must be
 //! readable on light and on dark pages, which SVG supports with a media query: hence no external
@@ -10,12 +10,14 @@
 mod axis;
 mod bars;
 mod canvas;
+mod pairs;
 mod timeline;
 mod xy;
 
 pub use axis::{Axis, Scale};
-pub use bars::{BarChart, BarSeries};
+pub use bars::{BarChart, BarSeries, bar_figure};
 pub use canvas::text_width;
+pub use pairs::{Extent, Pair, PairChart, PairGroup};
 pub use timeline::{Lane, Panel, Span, Timeline};
 pub use xy::{Series, Style, XyChart};
 
@@ -26,6 +28,8 @@ pub enum Chart {
     Xy(XyChart),
     /// Bars, grouped or stacked.
     Bars(BarChart),
+    /// Measured figures, each with the published ones below it.
+    Pairs(PairChart),
     /// Activities over time.
     Timeline(Timeline),
 }
@@ -36,6 +40,7 @@ impl Chart {
         match self {
             Chart::Xy(c) => c.to_svg(),
             Chart::Bars(c) => c.to_svg(),
+            Chart::Pairs(c) => c.to_svg(),
             Chart::Timeline(c) => c.to_svg(),
         }
     }
@@ -45,6 +50,7 @@ impl Chart {
         match self {
             Chart::Xy(c) => &c.title,
             Chart::Bars(c) => &c.title,
+            Chart::Pairs(c) => &c.title,
             Chart::Timeline(c) => &c.title,
         }
     }

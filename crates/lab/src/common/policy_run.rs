@@ -3,7 +3,6 @@
 
 use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
 use headtime_disk::{Dur, Kind, Time};
-use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::{BfqRules, FillConfig, Order, Policy, Share};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::observe::Observer;
@@ -15,7 +14,7 @@ use headtime_sim::workload::suite::files::{FILES, FileActor, Load};
 use headtime_sim::workload::suite::startup::{Program, Starts};
 use headtime_sim::workload::suite::{Actor, Disk, Suite};
 
-use crate::experiment::{Cell, Findings, Run, RunError, Spec, Table};
+use crate::experiment::{Cell, Run, RunError, Spec, Table};
 
 /// The first drive of the report's table 1.
 pub(crate) const DRIVE_1: &str = "maxtor-6l080l0";
@@ -247,41 +246,26 @@ pub(crate) fn alone(run: &Run, spec: &Spec) -> Result<Runs, RunError> {
     })
 }
 
-/// A bar chart of means: one category per load, one bar per policy.
-pub(crate) fn bars(title: &str, subtitle: &str, unit: &str, policies: &[Policy], means: &[Vec<f64>]) -> Chart {
-    Chart::Bars(BarChart {
-        title: title.into(),
-        subtitle: subtitle.into(),
-        axis: Axis::from_zero(unit),
-        categories: Load::ALL.iter().map(|l| l.name().to_owned()).collect(),
-        series: policies
-            .iter()
-            .zip(means)
-            .map(|(policy, values)| BarSeries { name: policy.name().to_owned(), values: values.clone() })
-            .collect(),
-        stacked: false,
-        marks: Vec::new(),
-        mark_name: String::new(),
-    })
-}
-
 /// Start-up times under each policy, in the order of [`compared`], and each load, in the order of
 /// [`Load::ALL`].
 #[derive(Clone, Debug)]
 pub(crate) struct Startups {
-    name: &'static str,
     /// Seconds on an idle disk.
     pub idle: f64,
     /// Mean seconds.
     pub seconds: Vec<Vec<f64>>,
-    /// Total MB/s during the starts.
+    /// Total MB/s during the starts, also of the variants ([`Startups::variant`]).
     pub rates: Vec<Vec<f64>>,
-    rows: Vec<Vec<Cell>>,
+    /// Rows with the columns [`STATISTICS`], seconds.
+    pub rows: Vec<Vec<Cell>>,
+    variants: Vec<&'static str>,
 }
 
 /// BFQ+ as the report measured it, without the rules of later kernels (docs/admission.md), in
 /// tables.
 pub(crate) const PUBLISHED_NAME: &str = "bfq+, as the report measured it";
+/// BFQ+ without H-low-latency, in tables.
+pub(crate) const NOT_RAISED_NAME: &str = "bfq+, low_latency off";
 /// Starts in a run.
 const STARTS: u64 = 10;
 /// Time limit of a run in seconds, whatever the number of starts: under some policies one start
@@ -289,13 +273,13 @@ const STARTS: u64 = 10;
 const MAX_RUN_S: u64 = 600;
 
 /// Starts of a program, ten in each of ten runs, under every load and policy.
-pub(crate) fn startups(run: &Run, spec: &Spec, program: Program, name: &'static str) -> Result<Startups, RunError> {
+pub(crate) fn startups(run: &Run, spec: &Spec, program: Program) -> Result<Startups, RunError> {
     let most = run.length(STARTS, 4) as usize;
     let idle = Runs::of(run, |seed| {
         Ok(PolicyRun::new(DRIVE_3, Policy::None, MAX_RUN_S, seed).starts(spec, None, program, most)?.mean())
     })?;
-    let mut s =
-        Startups { name, idle: idle.mean(), seconds: vec![], rates: vec![], rows: vec![idle.row(&["idle", "none"])] };
+    let rows = vec![idle.row(&["idle", "none"])];
+    let mut s = Startups { idle: idle.mean(), seconds: vec![], rates: vec![], rows, variants: vec![] };
     for policy in compared() {
         let of = LoadedStarts::starts(run, spec, program, &policy, policy.name())?;
         s.seconds.push(of.seconds);
@@ -361,33 +345,35 @@ impl Startups {
         self.seconds[Self::PLUS].iter().map(|s| s / self.idle).fold(0.0, f64::max)
     }
 
-    /// Adds BFQ+ as the report measured it to the tables, to show the effect of the other rules.
-    pub(crate) fn published(&mut self, run: &Run, spec: &Spec, program: Program) -> Result<(), RunError> {
-        let policy = Policy::Bfq(BfqRules::published());
-        let of = LoadedStarts::starts(run, spec, program, &policy, PUBLISHED_NAME)?;
+    /// Adds a variant of BFQ+ to the tables, and returns its mean seconds for each load.
+    pub(crate) fn variant(
+        &mut self,
+        run: &Run,
+        spec: &Spec,
+        program: Program,
+        (name, rules): (&'static str, BfqRules),
+    ) -> Result<Vec<f64>, RunError> {
+        let of = LoadedStarts::starts(run, spec, program, &Policy::Bfq(rules), name)?;
         self.rows.extend(of.rows);
         self.rates.push(of.rates);
-        Ok(())
+        self.variants.push(name);
+        Ok(of.seconds)
     }
 
-    /// Adds its tables and figures.
-    pub(crate) fn report(&self, f: &mut Findings) {
-        f.tables.push(Table { name: "startup_seconds", columns: STATISTICS, rows: self.rows.clone() });
-        let names = compared().map(|p| p.name()).into_iter().chain([PUBLISHED_NAME]);
-        let rows = names.zip(&self.rates).map(|(name, rates)| {
+    /// Names of the policies and of the variants, in the order of [`Startups::rates`].
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        compared().iter().map(Policy::name).chain(self.variants.iter().copied()).collect()
+    }
+
+    /// Its tables.
+    pub(crate) fn tables(&self) -> [Table; 2] {
+        let rows = self.names().into_iter().zip(&self.rates).map(|(name, rates)| {
             std::iter::once(Cell::from(name)).chain(rates.iter().map(|r| Cell::from(*r))).collect()
         });
         let columns = &["policy", "10r_seq_mb_s", "10r_rand_mb_s", "5r5w_seq_mb_s", "5r5w_rand_mb_s"];
-        f.tables.push(Table { name: "throughput", columns, rows: rows.collect() });
-        let about = format!("{:.2} s on an idle disk. Mean of ten runs of ten starts.", self.idle);
-        f.charts.push(bars(
-            &format!("Starting {} on a loaded disk", self.name),
-            &about,
-            "s",
-            &compared(),
-            &self.seconds,
-        ));
-        let title = format!("Throughput while {} is started again and again", self.name);
-        f.charts.push(bars(&title, "", "MB/s", &compared(), &self.rates));
+        [
+            Table { name: "startup_seconds", columns: STATISTICS, rows: self.rows.clone() },
+            Table { name: "throughput", columns, rows: rows.collect() },
+        ]
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Valente (2014), section 7.2.1, figure 3.
 
-use crate::common::policy_run::{DRIVE_3, PolicyRun, STATISTICS, bars, by_load, compared};
+use super::beside;
+use super::paper::FIGURE_3;
+use crate::common::policy_run::{DRIVE_3, PolicyRun, STATISTICS, by_load, compared};
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
@@ -43,9 +45,8 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     })?;
     let over_cfq = |policy: usize, load: usize| 100.0 * (means[policy][load] / means[2][load] - 1.0);
     f.figure("B1", &[over_cfq(0, 0), over_cfq(1, 0), over_cfq(0, 2), over_cfq(1, 2)]);
+    let about = "Steady state, mean of the runs. Random loads move a hundredth of what loads in order do.";
+    f.charts.push(beside::chart(&FIGURE_3, about, &beside::means(&rows)));
     f.tables.push(Table { name: "throughput", columns: STATISTICS, rows });
-    let about =
-        "Steady state of two minutes, mean of ten runs. Random loads move a hundredth of what loads in order do.";
-    f.charts.push(bars("Throughput of greedy readers and writers, drive 3, no NCQ", about, "MB/s", &policies, &means));
     Ok(f)
 }

@@ -1,14 +1,19 @@
 //! B2: ten sequential readers have nearly the rate of one.
 //!
-//! Valente (2014), section 7.2.1.
+//! Valente (2014), section 7.2.1; the peak rates of table 1.
 
-use headtime_sim::workload::suite::files::Load;
+use headtime_disk::Kind;
+use headtime_sched::Policy;
+use headtime_sim::workload::suite::Actor;
+use headtime_sim::workload::suite::files::{FILES, FileActor, Load};
 
-use crate::common::policy_run::{DRIVE_3, PolicyRun, Runs, STATISTICS, alone, named};
+use super::beside;
+use super::paper::TABLE_1;
+use crate::common::policy_run::{DRIVE_1, DRIVE_2, DRIVE_3, PolicyRun, Runs, STATISTICS, alone, named};
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
-pub(crate) const B2: Experiment = Experiment { spec: &SPEC, steps: 2, run };
+pub(crate) const B2: Experiment = Experiment { spec: &SPEC, steps: 5, run };
 
 static SPEC: Spec = Spec {
     id: "B2",
@@ -45,5 +50,22 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     f.figure("B2", &[100.0 * ten.mean() / peak.mean()]);
     let rows = vec![ten.row(&["10r-seq", "bfq+"]), peak.row(&["each file alone", "none"])];
     f.tables.push(Table { name: "rates", columns: STATISTICS, rows });
+    let mut rows = Vec::new();
+    for drive in [DRIVE_1, DRIVE_2, DRIVE_3] {
+        rows.push(outermost(run, drive)?.row(&[drive, "none"]));
+    }
+    let about = "Measured with one reader in order at the outer edge.";
+    f.charts.push(beside::chart(&TABLE_1, about, &beside::means(&rows)));
+    f.tables.push(Table { name: "peak_rates", columns: STATISTICS, rows });
     Ok(f)
+}
+
+/// Rate of the first of the files, read alone, in MB/s: the highest that the drive has.
+fn outermost(run: &Run, drive: &'static str) -> Result<Runs, RunError> {
+    Runs::of(run, |seed| {
+        let reader = |disk: &_| -> Vec<Box<dyn Actor>> {
+            vec![Box::new(FileActor::new(disk, Kind::Read, false, (0, FILES), seed))]
+        };
+        Ok(PolicyRun::new(drive, Policy::None, 6, seed).run(&SPEC, reader)?.0.rate(1, 6) / 1e6)
+    })
 }

@@ -5,6 +5,8 @@
 use headtime_sched::{BfqRules, Policy};
 use headtime_sim::workload::suite::files::Load;
 
+use super::beside;
+use super::paper::FIGURE_3_RANDOM;
 use crate::common::policy_run::{DRIVE_3, PUBLISHED_NAME, PolicyRun, Runs, STATISTICS, named};
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
@@ -49,6 +51,8 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         together.row(&["10r-rand", "bfq+"]),
         cfq.row(&["10r-rand", "cfq"]),
     ];
+    let about = "Steady state, mean of the runs.";
+    f.charts.push(beside::chart(&FIGURE_3_RANDOM, about, &beside::means(&rows)));
     f.tables.push(Table { name: "throughput", columns: STATISTICS, rows });
     Ok(f)
 }

@@ -2,7 +2,9 @@
 //!
 //! Valente (2014), section 7.2.2, figure 4.
 
-use crate::common::policy_run::{DRIVE_2, PolicyRun, STATISTICS, bars, by_load, named};
+use super::beside;
+use super::paper::FIGURE_4;
+use crate::common::policy_run::{DRIVE_2, PolicyRun, STATISTICS, by_load, named};
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
@@ -41,7 +43,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     })?;
     let noop = |load: usize| 100.0 * (means[3][load] / means[0][load] - 1.0);
     f.figure("B8", &[noop(0), noop(3)]);
+    f.charts.push(beside::chart(&FIGURE_4, "Steady state, mean of the runs.", &beside::means(&rows)));
     f.tables.push(Table { name: "throughput", columns: STATISTICS, rows });
-    f.charts.push(bars("Throughput of greedy readers and writers, drive 2, NCQ", "", "MB/s", &policies, &means));
     Ok(f)
 }

@@ -8,6 +8,8 @@ use headtime_sim::workload::suite::files::{FILES, Load};
 use headtime_sim::workload::suite::startup::{Program, Starts};
 use headtime_sim::workload::suite::video::Player;
 
+use super::beside;
+use super::paper::FIGURE_7;
 use crate::common::policy_run::{DRIVE_1, PolicyRun, STATISTICS, by_load, compared};
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
@@ -57,6 +59,8 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     })?;
     let ratio = |load: usize| means[0][load].max(1.0) / means[2][load].max(1.0);
     f.figure("B9", &[(0..Load::ALL.len()).map(ratio).fold(0.0, f64::max)]);
+    let about = "Of the 540 frames of the last 20 seconds, mean of the runs.";
+    f.charts.push(beside::chart(&FIGURE_7, about, &beside::means(&rows)));
     f.tables.push(Table { name: "dropped_frames", columns: STATISTICS, rows });
     Ok(f)
 }

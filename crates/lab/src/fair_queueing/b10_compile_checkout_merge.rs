@@ -1,13 +1,15 @@
 //! B10: progress of a developer's tools on a loaded disk.
 //!
-//! Valente (2014), sections 6 and 7.5.
+//! Valente (2014), sections 6 and 7.5, figures 8 and 9.
 
 use headtime_disk::{Dur, Time};
 use headtime_sim::workload::suite::Actor;
 use headtime_sim::workload::suite::code::{Tool, Work};
 
+use super::beside::{self, Measured};
+use super::paper::{FIGURE_8, FIGURE_9};
 use crate::common::policy_run::{DRIVE_3, PolicyRun, STATISTICS, by_load, compared};
-use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
 pub(crate) const B10: Experiment = Experiment { spec: &SPEC, steps: 36, run };
@@ -15,7 +17,7 @@ pub(crate) const B10: Experiment = Experiment { spec: &SPEC, steps: 36, run };
 static SPEC: Spec = Spec {
     id: "B10",
     title: "Compiling, checking out and merging on a loaded disk",
-    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), sections 6 and 7",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.5, figures 8, 9",
     drive: DRIVE_3,
     workload: "one tool beside each of the four loads, a minute each",
     claims: &[Claim {
@@ -64,8 +66,22 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         });
     }
     f.figure("B10", &figures);
+    f.charts.push(beside::chart(&FIGURE_8, "Mean of the runs.", &progress(&rows, false)));
+    let about = "The report has percent of the task. Mean of the runs.";
+    f.charts.push(beside::chart(&FIGURE_9, about, &progress(&rows, true)));
     f.tables.push(Table { name: "steps", columns: STATISTICS, rows });
     Ok(f)
+}
+
+/// Steps of the compilation by load and policy, or, with `named`, of the other tools by tool and
+/// load, and policy.
+fn progress(rows: &[Vec<Cell>], named: bool) -> Vec<Measured> {
+    let of = |m: Measured| {
+        let (policy, tool) = m.row.split_once(", ")?;
+        let group = if named { format!("{tool}, {}", m.group) } else { m.group };
+        (named || tool == "compile").then(|| Measured::new(&group, policy, m.value))
+    };
+    beside::means(rows).into_iter().filter_map(of).collect()
 }
 
 const TOOLS: [(&str, Tool); 3] = [("compile", Tool::COMPILE), ("checkout", Tool::CHECKOUT), ("merge", Tool::MERGE)];
@@ -73,3 +89,29 @@ const TOOLS: [(&str, Tool); 3] = [("compile", Tool::COMPILE), ("checkout", Tool:
 const SECONDS: u64 = 70;
 /// Seconds until weight raising has ended.
 const RAISED_S: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::super::beside::tests::bars;
+    use super::*;
+
+    #[test]
+    fn each_tool_is_in_its_chart() {
+        let row = |load: &str, policy: &str, mean: f64| {
+            [Cell::from(load), Cell::from(policy), Cell::from(0.0), Cell::from(mean), Cell::from(99.0)].to_vec()
+        };
+        let rows = [
+            row("10r-seq", "bfq+, compile", 1.0),
+            row("5r5w-seq", "bfq+, compile", 2.0),
+            row("10r-seq", "cfq, checkout", 3.0),
+            row("10r-rand", "bfq, merge", 4.0),
+        ];
+        let of = |figure, named| -> Vec<(String, String, f64)> {
+            let got = bars(&beside::chart(figure, "", &progress(&rows, named)));
+            got.into_iter().map(|b| (b.0, b.1, b.2)).collect()
+        };
+        assert_eq!(of(&FIGURE_8, false), [("10r-seq".into(), "bfq+".into(), 1.0)], "the report has no writers here");
+        let want = [("checkout, 10r-seq", "cfq", 3.0), ("merge, 10r-rand", "bfq", 4.0)];
+        assert_eq!(of(&FIGURE_9, true), want.map(|(group, row, v)| (group.into(), row.into(), v)));
+    }
+}

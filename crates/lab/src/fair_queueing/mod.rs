@@ -3,7 +3,7 @@
 //! | id | source | file |
 //! |---|---|---|
 //! | B1 | section 7.2.1, figure 3 | `b01_throughput` |
-//! | B2 | section 7.2.1 | `b02_peak_rate` |
+//! | B2 | section 7.2.1, table 1 | `b02_peak_rate` |
 //! | B3 | section 7.2.1 | `b03_random_readers` |
 //! | B4 | section 7.2.1 | `b04_ramp_up` |
 //! | B5 | section 7.3.1, figure 5 | `b05_bash_start` |
@@ -11,7 +11,7 @@
 //! | B7 | section 7.3.2, table 2 | `b07_starts_with_ncq` |
 //! | B8 | section 7.2.2, figure 4 | `b08_throughput_with_ncq` |
 //! | B9 | section 7.4, figure 7 | `b09_video_playback` |
-//! | B10 | sections 6 and 7 | `b10_compile_checkout_merge` |
+//! | B10 | section 7.5, figures 8 and 9 | `b10_compile_checkout_merge` |
 //! | B11 | sections 1 and 3.1 | `b11_weights` |
 //! | B12 | sections 3.1 and 3.2 | `b12_fluid_system` |
 //! | B13 | section 4.2 | `b13_peak_rate_estimate` |
@@ -19,6 +19,8 @@
 //! | B15 | section 3.1 | `b15_decision_cost` |
 //! | B16 | section 3.4 | `b16_scattered_exports` |
 //! | B17 | the kernel's BFQ | `b17_kernel_switches` |
+//!
+//! `paper` has the figures that the report states, `beside` draws them with those measured here.
 
 mod b01_throughput;
 mod b02_peak_rate;
@@ -37,6 +39,8 @@ mod b14_heuristics;
 mod b15_decision_cost;
 mod b16_scattered_exports;
 mod b17_kernel_switches;
+mod beside;
+mod paper;
 
 use crate::experiment::Experiment;
 
