@@ -50,7 +50,7 @@ pub trait Scheduler {
     fn freeblock(&self) -> Option<FillReport> {
         None
     }
-    /// Returns for how long the disk has idled although requests were eligible ([`Core::idled`]).
+    /// Returns for how long the disk had no command while requests waited ([`Core::idled`]).
     fn idled(&self, _now: Time) -> Dur {
         Dur::ZERO
     }

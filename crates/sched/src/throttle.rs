@@ -21,8 +21,7 @@ use headtime_disk::{Dur, Time};
 /// (`DFL_THROTL_SLICE_HD`: HZ / 10), and about a turn of BFQ.
 pub const BURST: Dur = Dur::from_ms(100);
 
-/// Parts of a unit: levels are in thousandths of a unit times nanoseconds of a second, so that a
-/// nanosecond at a rate of one thousandth per second is 1.
+/// Parts of a unit, so that a rate of 0.001 units per second adds one part per nanosecond.
 const PARTS: i128 = 1_000_000_000_000;
 
 /// A rate of more than zero, in thousandths of a unit per second.
@@ -34,7 +33,7 @@ impl Rate {
     pub const MAX_PER_SECOND: f64 = 1e12;
 
     /// Returns a rate of this many units per second, rounded to the nearest thousandth; `None` for
-    /// less than half of one, for more than [`Rate::MAX_PER_SECOND`], and if it is not a number.
+    /// less than 0.0005, for more than [`Rate::MAX_PER_SECOND`], and if it is not a number.
     pub fn per_second(units: f64) -> Option<Rate> {
         let valid = units > 0.0 && units <= Rate::MAX_PER_SECOND;
         NonZeroU64::new(if valid { (units * 1e3).round() as u64 } else { 0 }).map(Rate)
@@ -134,8 +133,8 @@ impl Throttle {
         RateLimit { bytes: self.bytes.map(|b| b.rate), requests: self.requests.map(|b| b.rate) }
     }
 
-    /// Returns when a request of `bytes` bytes may pass, if none passes before: a past instant, or
-    /// `now`, if it may pass at once. A request without bytes, a flush, does not wait for the limit
+    /// Returns when a request of `bytes` bytes may pass, if none passes before: a past instant
+    /// if it may pass at once. A request without bytes, a flush, does not wait for the limit
     /// of bytes.
     pub fn ready_at(&self, bytes: u64) -> Time {
         let of_bytes = self.bytes.as_ref().filter(|_| bytes > 0);

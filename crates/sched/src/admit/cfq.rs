@@ -81,6 +81,8 @@ pub struct Cfq {
     /// Last completion of a request outside the idle class.
     last_end: Time,
     in_flight: InFlight,
+    /// Queues whose next request is held back above the scheduler.
+    held_back: BTreeSet<u32>,
     sweep: Sweep,
     wakeup: Option<Time>,
 }
@@ -99,6 +101,7 @@ impl Cfq {
             kind_until: Time::ZERO,
             last_end: Time::ZERO,
             in_flight: InFlight::default(),
+            held_back: BTreeSet::new(),
             sweep: Sweep::new(),
             wakeup: None,
             rules,
@@ -255,7 +258,7 @@ impl Cfq {
     fn waits(&self, queue: u32) -> Dur {
         let idle_class = self.queues[&queue].share.class == Class::Idle;
         match self.kind_of(queue) {
-            _ if idle_class => Dur::ZERO,
+            _ if idle_class || self.held_back.contains(&queue) => Dur::ZERO,
             Kind::InOrder => self.rules.slice_idle,
             Kind::Scattered if self.rounds[Kind::Scattered as usize].is_empty() => self.rules.slice_idle,
             Kind::Scattered | Kind::Asynchronous => Dur::ZERO,
@@ -415,6 +418,13 @@ impl Admission for Cfq {
         self.queues.get_mut(&queue).expect("looked at above").share = share;
         if waits {
             self.join(queue, false, from);
+        }
+    }
+
+    fn set_held_back(&mut self, queue: u32, is: bool, _: Time) {
+        match is {
+            true => _ = self.held_back.insert(queue),
+            false => _ = self.held_back.remove(&queue),
         }
     }
 

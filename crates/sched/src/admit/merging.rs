@@ -6,12 +6,13 @@
 //! for one whose next piece another has read, and passes over the pieces of the others.
 //!
 //! A request that begins exactly where the last request of another application ended, and not where
-//! its own did, is a sign that they read together. So are two in a row that begin near there. Then
-//! their queues are merged: the policy behind sees one application, which has one share. The merged
-//! queue is served in the order of positions. An application whose requests are scattered leaves
-//! it.
+//! its own did, is a sign that they read together. Two successive requests that begin within
+//! 128 KiB of it are one, too. Then their queues are merged: the policy behind sees one application,
+//! which has one share. The merged queue is served in the order of positions. If most requests of a
+//! merged queue, of all its applications in the order of arrival, are far from the previous one, its
+//! applications are separated, as by the kernel (`bfq_split_bfqq`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use headtime_disk::{Dur, Kind, Time};
 
@@ -41,38 +42,48 @@ struct Member {
     /// Requests in a row that were signs of another application, and that one.
     signs: u32,
     beside: u32,
-    /// Its waiting requests: first sector, and identifier.
+    /// Its waiting requests: first sector, and identifier; and identifier and arrival, oldest first.
     waiting: BTreeSet<(u64, u64)>,
-    /// As whose the policy sees them, and their number: those that arrived before a merger are its
-    /// own.
-    seen_as: Vec<(u32, u32)>,
+    arrivals: VecDeque<(u64, Time)>,
+    /// Number of its waiting requests by the application under which the policy counts them. Those
+    /// that arrived before a merger count as its own.
+    counted_under: Vec<(u32, u32)>,
     outstanding: u32,
 }
 
 impl Member {
-    /// Counts a waiting request as this application's.
+    /// Counts a waiting request under this application.
     fn count_as(&mut self, leader: u32) {
-        match self.seen_as.iter_mut().find(|s| s.0 == leader) {
+        match self.counted_under.iter_mut().find(|s| s.0 == leader) {
             Some(seen) => seen.1 += 1,
-            None => self.seen_as.push((leader, 1)),
+            None => self.counted_under.push((leader, 1)),
         }
     }
 
-    /// Counts one less: of `turn`, if there is one, and otherwise of the first. Returns whose, and
-    /// whether it was the last.
+    /// Counts one less: under `turn` if there is one, and otherwise under the first. Returns under
+    /// which application, and whether it was the last one there.
     fn uncount(&mut self, turn: Option<u32>) -> (u32, bool) {
-        let at = turn.and_then(|turn| self.seen_as.iter().position(|s| s.0 == turn)).unwrap_or(0);
-        let seen = self.seen_as.get_mut(at).expect("a request of it waits");
+        let at = turn.and_then(|turn| self.counted_under.iter().position(|s| s.0 == turn)).unwrap_or(0);
+        let seen = self.counted_under.get_mut(at).expect("a request of it waits");
         seen.1 -= 1;
         let (leader, is_last) = (seen.0, seen.1 == 0);
         if is_last {
-            self.seen_as.remove(at);
+            self.counted_under.remove(at);
         }
         (leader, is_last)
     }
 }
 
-/// A policy behind which queues are merged.
+/// A merged queue.
+#[derive(Clone, Copy, Debug)]
+struct Merged {
+    /// Number of its members.
+    members: usize,
+    /// The requests of all of them, in the order of arrival.
+    pattern: Pattern,
+}
+
+/// A policy that sees merged queues as one application.
 #[derive(Debug)]
 pub struct Merging {
     policy: Box<dyn Admission>,
@@ -81,14 +92,13 @@ pub struct Merging {
     members: BTreeMap<u32, Member>,
     /// Ends of the last requests.
     ends: BTreeSet<(u64, u32)>,
-    /// Number of members of each merged queue.
-    sizes: BTreeMap<u32, usize>,
-    /// Who has requests waiting in whose queue: the application as which the policy sees them, and
-    /// theirs.
+    /// Each merged queue, by its leader.
+    merged: BTreeMap<u32, Merged>,
+    /// Waiting requests by queue: the application under which the policy counts them, and theirs.
     queues: BTreeSet<(u32, u32)>,
-    /// Whose turn it is.
+    /// The application that has the turn, as the policy sees it.
     turn: Option<u32>,
-    /// Requests in flight: application, identifier, and as whose the policy sees them.
+    /// Requests in flight: application, identifier, and the application under which they count.
     at_drive: Vec<(u32, u64, u32)>,
     /// End of the request dispatched last.
     head: u64,
@@ -109,7 +119,7 @@ impl Merging {
             far: sectors(random_beyond),
             members: BTreeMap::new(),
             ends: BTreeSet::new(),
-            sizes: BTreeMap::new(),
+            merged: BTreeMap::new(),
             queues: BTreeSet::new(),
             turn: None,
             at_drive: Vec::new(),
@@ -145,15 +155,17 @@ impl Merging {
     /// Merges `queue` with `other`, unless they are merged already, or the merged queue is full.
     fn merge(&mut self, queue: u32, other: u32) {
         let leader = self.members[&other].leader;
-        let size = self.sizes.get(&leader).copied().unwrap_or(1);
+        let mut merged =
+            self.merged.get(&leader).copied().unwrap_or(Merged { members: 1, pattern: Pattern::default() });
         let m = self.members.get_mut(&queue).expect("its request arrived");
         // One that leads others stays with them.
-        let leads = self.sizes.contains_key(&queue);
-        if m.leader == leader || m.leader != queue || leads || size >= MAX_MEMBERS {
+        let leads = self.merged.contains_key(&queue);
+        if m.leader == leader || m.leader != queue || leads || merged.members >= MAX_MEMBERS {
             return;
         }
         m.leader = leader;
-        self.sizes.insert(leader, size + 1);
+        merged.members += 1;
+        self.merged.insert(leader, merged);
     }
 
     /// Takes an application out of its merged queue. Its waiting requests stay in that.
@@ -162,11 +174,11 @@ impl Merging {
         let leader = std::mem::replace(&mut m.leader, queue);
         m.signs = 0;
         if leader != queue
-            && let Some(size) = self.sizes.get_mut(&leader)
+            && let Some(merged) = self.merged.get_mut(&leader)
         {
-            *size -= 1;
-            if *size == 1 {
-                self.sizes.remove(&leader);
+            merged.members -= 1;
+            if merged.members == 1 {
+                self.merged.remove(&leader);
             }
         }
     }
@@ -175,7 +187,7 @@ impl Merging {
     /// others out of that which it leads.
     fn separate(&mut self, queue: u32) {
         self.part(queue);
-        if self.sizes.contains_key(&queue) {
+        if self.merged.contains_key(&queue) {
             let members: Vec<u32> = self.members.iter().filter(|(_, m)| m.leader == queue).map(|(q, _)| *q).collect();
             members.into_iter().filter(|member| *member != queue).for_each(|member| self.part(member));
         }
@@ -187,7 +199,7 @@ impl Merging {
         }
         let is_busy = |m: &Member| m.outstanding > 0 || !m.waiting.is_empty();
         let gone = self.members.iter().filter(|(_, m)| !is_busy(m) && Sweep::has_gone(m.at, now));
-        let gone: Vec<u32> = gone.map(|(queue, _)| *queue).filter(|queue| !self.sizes.contains_key(queue)).collect();
+        let gone: Vec<u32> = gone.map(|(queue, _)| *queue).filter(|queue| !self.merged.contains_key(queue)).collect();
         for queue in gone {
             self.part(queue);
             if let Some(m) = self.members.remove(&queue) {
@@ -202,9 +214,14 @@ impl Merging {
         self.queues.range((leader, 0)..=(leader, u32::MAX)).map(|key| key.1)
     }
 
-    /// Returns the member that is next in a merged queue: the one whose request is nearest behind
-    /// the head, or the one with the first request.
-    fn next(&self, leader: u32) -> u32 {
+    /// Returns the member that is next in a merged queue: the one whose oldest request has waited
+    /// for longer than `patience`; otherwise the one whose request is nearest behind the head, or
+    /// the one with the first request.
+    fn next(&self, leader: u32, patience: Dur, now: Time) -> u32 {
+        let oldest = self.waiting(leader).map(|queue| (self.members[&queue].arrivals[0].1, queue)).min();
+        if let Some((_, queue)) = oldest.filter(|(at, _)| now.saturating_since(*at) > patience) {
+            return queue;
+        }
         let ahead = |queue: u32| {
             let waiting = &self.members[&queue].waiting;
             let next = waiting.range((self.head, 0)..).next().or_else(|| waiting.first());
@@ -217,13 +234,16 @@ impl Merging {
     fn sends(&mut self, queue: u32, request: &Request, turn: Option<u32>) -> u32 {
         let m = self.members.get_mut(&queue).expect("whose request waits is known");
         m.waiting.remove(&(request.lbn, request.id));
+        m.arrivals.retain(|a| a.0 != request.id);
         m.outstanding += 1;
         let (leader, is_last) = m.uncount(turn);
         if is_last {
             self.queues.remove(&(leader, queue));
         }
         self.at_drive.push((queue, request.id, leader));
-        self.head = request.lbn + u64::from(request.count);
+        if request.kind != Kind::Flush {
+            self.head = request.lbn + u64::from(request.count);
+        }
         leader
     }
 }
@@ -244,7 +264,8 @@ impl Admission for Merging {
             signs: 0,
             beside: queue,
             waiting: BTreeSet::new(),
-            seen_as: Vec::new(),
+            arrivals: VecDeque::new(),
+            counted_under: Vec::new(),
             outstanding: 0,
         });
         let mut merges = None;
@@ -260,11 +281,15 @@ impl Admission for Merging {
         }
         m.at = now;
         m.waiting.insert((request.lbn, request.id));
-        let parts = m.leader != queue && m.pattern.is_scattered();
-        if parts {
-            self.part(queue);
-        } else if let Some(other) = merges {
+        m.arrivals.push_back((request.id, now));
+        let leader = m.leader;
+        if let Some(other) = merges {
             self.merge(queue, other);
+        } else if let Some(merged) = self.merged.get_mut(&leader).filter(|_| is_transfer) {
+            merged.pattern.add(request, far);
+            if merged.pattern.is_scattered() {
+                self.separate(leader);
+            }
         }
         let m = self.members.get_mut(&queue).expect("added above");
         let leader = m.leader;
@@ -278,7 +303,7 @@ impl Admission for Merging {
         self.turn = None;
         let Turn::Queue(leader, patience) = turn else { return turn };
         self.turn = Some(leader);
-        Turn::Queue(self.next(leader), patience)
+        Turn::Queue(self.next(leader, patience, now), patience)
     }
 
     fn is_boosted(&self, now: Time) -> bool {
@@ -320,12 +345,20 @@ impl Admission for Merging {
     }
 
     fn set_latency_target(&mut self, queue: u32, target: Option<Dur>) {
-        match target {
-            Some(_) => _ = self.targets.insert(queue),
-            None => _ = self.targets.remove(&queue),
+        let is_changed = match target {
+            Some(_) => self.targets.insert(queue),
+            None => self.targets.remove(&queue),
+        };
+        if is_changed {
+            self.separate(queue);
         }
-        self.separate(queue);
         self.policy.set_latency_target(queue, target);
+    }
+
+    fn set_held_back(&mut self, queue: u32, is: bool, now: Time) {
+        // In a merged queue the disk idles for the other members.
+        let is_alone = self.members.get(&queue).is_none_or(|m| m.leader == queue) && !self.merged.contains_key(&queue);
+        self.policy.set_held_back(queue, is && is_alone, now);
     }
 
     fn peak_rate(&self) -> Option<f64> {

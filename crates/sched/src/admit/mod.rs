@@ -170,6 +170,9 @@ pub trait Admission: std::fmt::Debug + Send {
     fn set_share(&mut self, queue: u32, share: Share);
     /// Sets an application's latency target, or removes it. Only BFQ has them.
     fn set_latency_target(&mut self, _queue: u32, _target: Option<Dur>) {}
+    /// Notifies that the application's next request is held back above the scheduler, by a limit
+    /// of its rate, or that none is any more. Meanwhile the disk does not idle for it.
+    fn set_held_back(&mut self, _queue: u32, _is: bool, _now: Time) {}
     /// Returns the disk's estimated peak rate in sectors per second, if the policy measures it.
     fn peak_rate(&self) -> Option<f64> {
         None
@@ -193,6 +196,8 @@ pub enum Policy {
 impl Policy {
     /// The policy names.
     pub const NAMES: [&'static str; 4] = ["none", "cfq", "bfq", "bfq+"];
+    /// The switches of `bfq+`.
+    pub const SWITCHES: [&'static str; 3] = ["soft-rt", "bursts", "merging"];
 
     /// Returns the policy of this name with its default rules.
     pub fn named(name: &str) -> Option<Policy> {
@@ -204,8 +209,11 @@ impl Policy {
         match self {
             Policy::None => "none",
             Policy::Cfq(_) => "cfq",
-            Policy::Bfq(rules) if *rules == bfq::BfqRules::original() => "bfq",
-            Policy::Bfq(_) => "bfq+",
+            // Also for a drive with a command queue.
+            Policy::Bfq(rules) => match (bfq::BfqRules { ncq: false, ..rules.clone() }) == bfq::BfqRules::original() {
+                true => "bfq",
+                false => "bfq+",
+            },
         }
     }
 
@@ -239,9 +247,9 @@ type Switch = (&'static str, fn(&mut bfq::BfqRules), fn(&bfq::BfqRules) -> bool)
 
 /// What today's kernel has beyond the paper, off by default.
 const SWITCHES: [Switch; 3] = [
-    ("soft-rt", |r| r.soft_real_time = Some(bfq::SoftRealTime::default()), |r| r.soft_real_time.is_some()),
-    ("bursts", |r| r.bursts = Some(bfq::Bursts::default()), |r| r.bursts.is_some()),
-    ("merging", |r| r.merging = true, |r| r.merging),
+    (Policy::SWITCHES[0], |r| r.soft_real_time = Some(bfq::SoftRealTime::default()), |r| r.soft_real_time.is_some()),
+    (Policy::SWITCHES[1], |r| r.bursts = Some(bfq::Bursts::default()), |r| r.bursts.is_some()),
+    (Policy::SWITCHES[2], |r| r.merging = true, |r| r.merging),
 ];
 
 impl FromStr for Policy {
@@ -259,7 +267,11 @@ impl FromStr for Policy {
                 let switches = name.strip_prefix("bfq+:").ok_or_else(unknown)?;
                 let mut rules = bfq::BfqRules::plus();
                 for switch in switches.split(',') {
-                    let (_, set, _) = SWITCHES.iter().find(|s| s.0 == switch).ok_or_else(unknown)?;
+                    let unknown = || NameError::unknown("switch of bfq+", switch, &Policy::SWITCHES);
+                    let (_, set, is_on) = SWITCHES.iter().find(|s| s.0 == switch).ok_or_else(unknown)?;
+                    if is_on(&rules) {
+                        return Err(NameError::out_of_range("switches of bfq+", switch, "each at most once"));
+                    }
                     set(&mut rules);
                 }
                 Policy::Bfq(rules)

@@ -49,6 +49,17 @@ impl Core {
         }
     }
 
+    /// Tells whether the next request of an application is held back above the scheduler, as by a
+    /// [`Throttle`](crate::Throttle). Meanwhile ADMIT does not let the disk idle for it, because the
+    /// request would not come, and the application does not become new again.
+    pub fn set_held_back(&mut self, owner: u32, is: bool, now: Time) {
+        self.advance_to(now);
+        if let Some(admit) = &mut self.admit {
+            admit.set_held_back(owner, is, now);
+            self.poll_drained = false;
+        }
+    }
+
     /// Adds streams: requests of an owner for which [`Core::open_stream`] was called belong to its
     /// stream, all others are best effort. Must be called before the first request; composes with
     /// [`Core::admitting`], which then orders best effort. Panics if the core keeps more commands

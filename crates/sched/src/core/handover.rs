@@ -7,7 +7,7 @@
 //! as its queue takes, as without a scheduler in front of it. Once nothing was written for a while,
 //! or a flush has emptied the cache, outside selection resumes.
 //!
-//! An idle drive writes its cache back at once. The cache counts as empty after the drive has been
+//! An idle drive writes its cache back, at once or after the delay in its profile. The cache counts as empty after the drive has been
 //! idle for as long as that takes: for each write, the move from the previous command, at most one
 //! revolution, and the transfer. Until then the drive does not count as idle, because a background
 //! command would wait behind a write for longer than predicted. A command that arrives earlier
@@ -23,7 +23,7 @@ use crate::dispatch::Sent;
 use crate::overheads::lead_in;
 
 /// Time after the last completion of a write at which the drive's write cache counts as empty.
-/// Drives write back as soon as no command waits, so data outlasts this only on a drive that is
+/// Drives write back soon after no command waits any more, so data outlasts this only on a drive that is
 /// never idle; reads then show it by completing later than predicted, and filling stops.
 const DIRTY: Dur = Dur::from_secs(1);
 
@@ -39,7 +39,7 @@ struct Dirty {
 }
 
 impl Dirty {
-    /// Returns what the cache may still hold after the drive was idle for `quiet`. The drive
+    /// Returns what the cache may still hold after the drive wrote back for `quiet`. The drive
     /// completes a write-back in progress even if a command arrives, so any pause removes at least
     /// one write.
     fn after(self, quiet: Dur) -> Option<Dirty> {
@@ -72,11 +72,12 @@ impl Handover {
         self.depth > 0
     }
 
-    /// Returns until when the cache may hold data if no command follows.
-    fn dirty_until(&self) -> Option<Time> {
+    /// Returns until when the cache may hold data if no command follows, with a drive that begins to
+    /// write back `delay` after its last command.
+    fn dirty_until(&self, delay: Dur) -> Option<Time> {
         let dirty = self.dirty?;
         let at_most = dirty.written + DIRTY;
-        Some(self.quiet.map_or(at_most, |since| at_most.min(since + dirty.takes)))
+        Some(self.quiet.map_or(at_most, |since| at_most.min(since + delay + dirty.takes)))
     }
 }
 
@@ -125,7 +126,7 @@ impl Core {
 
     /// Returns until when the drive's write cache may hold data; `None`: it is empty.
     pub(super) fn dirty_until(&self) -> Option<Time> {
-        self.handover.dirty_until().filter(|&at| self.now < at)
+        self.handover.dirty_until(self.model.cache.destage_delay).filter(|&at| self.now < at)
     }
 
     /// Updates the contents of the drive's cache at a completion.
@@ -202,7 +203,8 @@ impl Core {
     pub(super) fn limit_outstanding(&mut self) {
         let quiet = self.dispatch.at_drive().is_empty();
         if let Some(since) = self.handover.quiet.take_if(|_| !quiet) {
-            self.handover.dirty = self.handover.dirty.and_then(|d| d.after(self.now.since(since)));
+            let wrote = self.now.since(since).saturating_sub(self.model.cache.destage_delay);
+            self.handover.dirty = self.handover.dirty.and_then(|d| d.after(wrote));
         } else if quiet {
             self.handover.quiet = self.handover.quiet.or(Some(self.now));
         }

@@ -13,7 +13,7 @@ pub(super) struct Idled {
 }
 
 impl Core {
-    /// Notes that no eligible request may be dispatched. The disk idles if it has no command.
+    /// Notes that requests wait and none may be dispatched. The disk idles if it has no command.
     pub(super) fn begin_idling(&mut self) {
         if self.dispatch.at_drive().is_empty() {
             self.idled.since.get_or_insert(self.now);
@@ -27,10 +27,11 @@ impl Core {
         }
     }
 
-    /// Returns for how long the disk has idled until `now` although requests were eligible. While a
+    /// Returns for how long the disk had no command until `now` while requests waited and none might be
+    /// dispatched. While a
     /// request is at the drive it does not grow: its growth from a request's submission to its
     /// completion is the part of the request's waiting time in which the disk idled for another
-    /// application.
+    /// application, or kept time free for a stream.
     pub fn idled(&self, now: Time) -> Dur {
         self.idled.ended + self.idled.since.map_or(Dur::ZERO, |since| now.saturating_since(since))
     }

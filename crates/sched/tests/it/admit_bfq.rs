@@ -103,6 +103,63 @@ fn the_disk_idles_for_a_sequential_reader_and_serves_another_when_it_does_not_co
 }
 
 #[test]
+fn the_disk_does_not_idle_for_an_application_whose_next_request_is_held_back() {
+    for rules in [fair(), BfqRules::plus()] {
+        let mut d = Desk::new(rules);
+        d.read(1);
+        d.read(2);
+        assert_eq!((d.serve(2_000), d.whose()), (1, None));
+        d.bfq.set_held_back(1, true, d.now);
+        assert_eq!((d.whose(), d.serve(2_000), d.whose()), (Some(2), 2, None));
+        // The disk idles for 2, and would for 1 again.
+        d.bfq.set_held_back(1, false, d.now);
+        d.read(1);
+        d.now += Dur::from_ms(21);
+        assert_eq!((d.whose(), d.serve(2_000), d.whose()), (Some(1), 1, None));
+    }
+}
+
+#[test]
+fn a_slice_that_ends_while_the_next_request_is_prepared_ends_at_once_if_much_of_the_budget_is_left() {
+    // Whether the disk idles for 1 after a slice in which it was served `us` a request.
+    let idles = |rules: BfqRules, us| {
+        let mut d = Desk::new(rules);
+        d.read(1);
+        d.read(2);
+        let begun = d.now;
+        while d.now < begun + Dur::from_ms(125) {
+            assert_eq!(d.serve(us), 1);
+            if d.now < begun + Dur::from_ms(125) {
+                d.read(1);
+            }
+        }
+        d.whose().is_none()
+    };
+    let published = || BfqRules { low_latency: None, ..BfqRules::published() };
+    // Of 8,192 sectors 1,024 and 6,400 were served.
+    assert_eq!([idles(published(), 32_000), idles(published(), 5_000)], [false, true]);
+    assert_eq!([idles(fair(), 32_000), idles(fair(), 5_000)], [true, true]);
+}
+
+#[test]
+fn an_application_that_was_held_back_is_not_new_again() {
+    let is_raised = |is_held| {
+        let mut d = Desk::new(BfqRules::plus());
+        d.read(1);
+        d.serve(2_000);
+        // Its raised weight is over after 6 s.
+        d.now += Dur::from_ms(5_000);
+        d.bfq.set_held_back(1, is_held, d.now);
+        d.now += Dur::from_ms(3_000);
+        d.bfq.set_held_back(1, false, d.now);
+        d.read(1);
+        d.whose();
+        d.bfq.is_boosted(d.now)
+    };
+    assert_eq!((is_raised(true), is_raised(false)), (false, true));
+}
+
+#[test]
 fn the_disk_idles_for_no_queue_when_the_drive_has_an_order_of_its_own() {
     let mut d = Desk::new(BfqRules { idle: Dur::ZERO, ..fair() });
     d.read(1);

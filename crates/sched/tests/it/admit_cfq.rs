@@ -71,6 +71,16 @@ fn with_low_latency_a_round_of_many_takes_300_ms() {
 }
 
 #[test]
+fn the_disk_does_not_idle_for_a_queue_whose_next_request_is_held_back() {
+    let mut d = Desk::new(CfqRules::default());
+    d.ask(1, Kind::Read, false);
+    assert_eq!(d.serve(1_000), 1);
+    d.ask(2, Kind::Read, false);
+    d.cfq.set_held_back(1, true, d.now);
+    assert!(matches!(d.cfq.turn(d.now), Turn::Queue(2, _)));
+}
+
+#[test]
 fn a_sequential_queue_is_idled_for_and_a_seeky_one_is_not() {
     let mut d = Desk::new(CfqRules::default());
     d.ask(1, Kind::Read, false);

@@ -1,5 +1,7 @@
 //! Merged queues: processes that read one file together.
 
+use std::sync::mpsc::{Sender, channel};
+
 use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::internals::admit::{Admission, Turn};
 use headtime_sched::internals::bfq::Bfq;
@@ -167,6 +169,69 @@ fn who_reads_elsewhere_leaves_a_merged_queue() {
 }
 
 #[test]
+fn who_reads_another_file_in_order_leaves_a_merged_queue_and_so_do_those_whose_leader_does() {
+    // The first request of process 1 merges its queue with that of process 0, which leads.
+    for leaves in [0, 1] {
+        let mut b = Bench::new(true, [sharing(1, 2), sharing(2, 1)].concat());
+        b.run(10);
+        b.processes[leaves] = Process { file: 3, first: 0, step: 1 };
+        b.run(10);
+        b.served.fill(0);
+        b.run(60);
+        // With a share of its own it has as much as the reader of file 2.
+        let served = b.served.clone();
+        assert!(served[leaves].abs_diff(served[2]) * 20 < served[2], "{served:?}");
+    }
+}
+
+#[test]
+fn the_oldest_request_of_a_merged_queue_is_not_passed_over_for_long() {
+    let mut policy: Box<dyn Admission> =
+        Box::new(Merging::new(Box::new(Bfq::new(BfqRules { low_latency: None, ..BfqRules::plus() }, 512)), 8192, 512));
+    let mut now = Time::ZERO;
+    let mut id = 0;
+    let mut read = |policy: &mut Box<dyn Admission>, owner, lbn, now| {
+        id += 1;
+        let r = Request { id, kind: Kind::Read, lbn, count: COUNT, fua: false, sync: true, owner };
+        policy.arrived(owner, &r, now);
+        r
+    };
+    // Processes 0 and 1 are merged; then process 1 waits behind the head, while process 0 always has
+    // the next request ahead of it. Process 2 makes them take turns.
+    let mut waiting = vec![read(&mut policy, 0, 128, now), read(&mut policy, 1, 256, now)];
+    let old = read(&mut policy, 1, 0, now);
+    waiting.push(old);
+    waiting.push(read(&mut policy, 2, 100_000_000, now));
+    let mut ahead = [384, 100_000_128];
+    while now < Time::ZERO + Dur::from_secs(2) {
+        let owner = match policy.turn(now) {
+            Turn::Queue(owner, _) => owner,
+            Turn::Wait(until) => {
+                now = until;
+                continue;
+            }
+            turn => panic!("{turn:?}"),
+        };
+        // ORDER avoids what is behind the head.
+        let mine = waiting.iter().enumerate().filter(|(_, r)| r.owner == owner);
+        let (at, _) = mine.min_by_key(|(_, r)| (r.lbn == 0, r.lbn)).expect("whose turn it is has a request");
+        let r = waiting.remove(at);
+        policy.sent(owner, &r, now);
+        if r.id == old.id {
+            // A turn of the other, and its own.
+            assert!(now < Time::ZERO + Dur::from_ms(400), "{now}");
+            return;
+        }
+        let next = &mut ahead[usize::from(owner == 2)];
+        waiting.push(read(&mut policy, if owner == 2 { 2 } else { 0 }, *next, now));
+        *next += u64::from(COUNT);
+        now += NEAR;
+        policy.completed(owner, &r, now);
+    }
+    panic!("it was not served");
+}
+
+#[test]
 fn requests_that_waited_before_a_merger_are_served() {
     // Each keeps three requests outstanding, so that some always wait when queues are merged.
     let processes: Vec<Process> = [sharing(1, 4), sharing(2, 1)].concat();
@@ -181,4 +246,52 @@ fn requests_that_waited_before_a_merger_are_served() {
         b.due.clear();
         b.run(1);
     }
+}
+
+/// A policy that tells as whose it sees each request.
+#[derive(Debug)]
+struct SeenAs(Sender<u32>);
+
+impl Admission for SeenAs {
+    fn arrived(&mut self, queue: u32, _: &Request, _: Time) {
+        self.0.send(queue).unwrap();
+    }
+    fn turn(&mut self, _: Time) -> Turn {
+        Turn::Idle
+    }
+    fn sent(&mut self, _: u32, _: &Request, _: Time) {}
+    fn sent_out_of_turn(&mut self, _: u32, _: &Request, _: Time) {}
+    fn completed(&mut self, _: u32, _: &Request, _: Time) {}
+    fn charge_external(&mut self, _: Dur, _: Time) {}
+    fn set_share(&mut self, _: u32, _: Share) {}
+    fn next_wakeup(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// As whose the last request is seen; each is a process, milliseconds, and the first sector.
+fn last_seen_as(requests: &[(u32, u64, u64)]) -> u32 {
+    let (seen, receiver) = channel();
+    let mut policy = Merging::new(Box::new(SeenAs(seen)), BfqRules::plus().random_beyond, 512);
+    for (id, &(owner, ms, lbn)) in requests.iter().enumerate() {
+        let r = Request { id: id as u64, kind: Kind::Read, lbn, count: COUNT, fua: false, sync: true, owner };
+        policy.arrived(owner, &r, Time::ZERO + Dur::from_ms(ms));
+    }
+    receiver.try_iter().last().expect("each request is seen")
+}
+
+#[test]
+fn a_request_at_the_end_of_anothers_is_one_sign_and_two_near_it_are() {
+    assert_eq!(last_seen_as(&[(0, 0, 0), (1, 1, 128)]), 0);
+    // Not after 100 ms, and not if its own last request ended there, too.
+    assert_eq!(last_seen_as(&[(0, 0, 0), (1, 101, 128)]), 1);
+    assert_eq!(last_seen_as(&[(1, 0, 0), (0, 1, 0), (1, 2, 128)]), 1);
+    // Eight sectors behind it.
+    assert_eq!(last_seen_as(&[(0, 0, 0), (1, 1, 136)]), 1);
+    assert_eq!(last_seen_as(&[(0, 0, 0), (1, 1, 136), (0, 2, 1_000), (1, 3, 1_136)]), 0);
+    // Two that are not in a row, and two of which one is farther away than 128 KiB.
+    let between = [(0, 0, 0), (1, 1, 136), (1, 2, 50_000_000), (0, 3, 1_000), (1, 4, 1_136)];
+    assert_eq!(last_seen_as(&between), 1);
+    assert_eq!(last_seen_as(&[(0, 0, 0), (1, 1, 128 + 257), (0, 2, 1_000), (1, 3, 1_136)]), 1);
+    assert_eq!(last_seen_as(&[(0, 0, 0), (1, 1, 128 + 256), (0, 2, 1_000), (1, 3, 1_136)]), 0);
 }

@@ -298,7 +298,8 @@ impl Run {
         lbn
     }
 
-    /// Changes the share of an application, whether it is waiting, in service, or unknown.
+    /// Changes the share of an application, whether it is waiting, in service, or unknown, its
+    /// latency target, and whether its next request is held back.
     fn share(&mut self) {
         let owner = match self.rng.below(16) {
             0 => ASYNCHRONOUS,
@@ -307,6 +308,9 @@ impl Run {
         let class = if self.rng.below(3) == 0 { Class::Idle } else { Class::BestEffort };
         let weight = 1 + self.rng.below(u64::from(MAX_WEIGHT)) as u32;
         self.core.set_share(owner, Share { weight, class });
+        // The weight is random, too.
+        self.core.set_latency_target(owner, (weight % 3 == 0).then(|| Dur::from_ms(u64::from(weight))));
+        self.core.set_held_back(owner, weight % 4 == 0, self.now);
         self.shadow.tally.shares += 1;
     }
 

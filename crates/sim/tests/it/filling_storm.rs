@@ -88,7 +88,7 @@ fn the_same_calls_lead_to_the_same_ends() {
 /// Runs a storm under each policy, with applications' shares that change continually.
 fn admitted(owners: u32, capacity: usize, calls: u64) {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");
-    for (seed, name) in (1..).zip(["cfq", "bfq", "bfq+"]) {
+    for (seed, name) in (1..).zip(["cfq", "bfq", "bfq+", "bfq+:soft-rt,bursts,merging"]) {
         for area in [1_500, 20_000] {
             let admit = Policy::named(name).expect("a policy");
             let fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
@@ -128,7 +128,7 @@ fn nothing_is_lost_under_any_policy_of_admission() {
 fn nothing_is_lost_of_writes_that_are_sent_together() {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
     let (mut failed, mut together, mut both) = (0, 0, 0);
-    for (seed, name) in (1..).zip(["none", "bfq+", "cfq"]) {
+    for (seed, name) in (1..).zip(["none", "bfq+", "cfq", "bfq+:soft-rt,bursts,merging"]) {
         for area in [1_500, 20_000] {
             let admit = Policy::named(name).expect("a policy");
             let fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
@@ -153,7 +153,7 @@ fn nothing_is_lost_of_streams_and_of_what_is_beside_them() {
     let model = Model::new(&profile).expect("a drive that works");
     let (profile, belief) = (&profile, &profile);
     let all = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort];
-    for (seed, name) in (1..).zip(["none", "bfq+", "cfq"]) {
+    for (seed, name) in (1..).zip(["none", "bfq+", "cfq", "bfq+:soft-rt,bursts,merging"]) {
         let exhausted = all[seed as usize % 3];
         let worsts = WorstCaseTable::of(profile, &model, 256).expect("it has a worst case");
         // Wide bins make admission fast: it runs hundreds of times.

@@ -53,7 +53,8 @@ impl Active {
 impl Bfq {
     /// Returns how long the disk idles for an application with an empty queue.
     pub(super) fn waits(&self, active: &Active, a: &Application, now: Time) -> Dur {
-        if active.queue == ASYNCHRONOUS || active.class == Class::Idle || self.rules.idle == Dur::ZERO {
+        let never = active.queue == ASYNCHRONOUS || active.class == Class::Idle || self.rules.idle == Dur::ZERO;
+        if never || self.held_back.contains(&active.queue) {
             return Dur::ZERO;
         }
         // An application that is slow only at first is not yet classified as random (section 4.4,
@@ -81,9 +82,10 @@ impl Bfq {
                 () => Ok(None),
             };
         }
-        // An application whose slice ends while it prepares its next request is still idled for:
-        // otherwise it would be absent at the next selection, and the others would be served first
-        // whatever its weight is.
+        let much_is_left = active.budget.saturating_sub(active.charged) >= active.budget / 3;
+        if now >= ends && a.outstanding == 0 && much_is_left && !self.rules.idles_past_slice {
+            return Err(Over::Timeout);
+        }
         let until = match a.outstanding {
             0 => active.waits_until,
             // While the drive serves its request, with an upper bound.

@@ -100,6 +100,8 @@ pub(crate) struct Application {
     pub think: Dur,
     /// What it reads at a time, if it is a soft real-time application.
     pub(super) batch: Batch,
+    /// Until when a request of it was held back above the scheduler.
+    pub(super) held_until: Time,
     /// It began in a large burst.
     pub(super) in_burst: bool,
     raised: Option<Raised>,
@@ -122,6 +124,7 @@ impl Application {
             think: Dur::ZERO,
             batch: Batch::default(),
             in_burst: false,
+            held_until: Time::ZERO,
             raised: None,
             new: true,
         }

@@ -30,8 +30,10 @@ impl Bfq {
             let large = bursts.is_some_and(|bursts| self.burst.join(&bursts, queue, &mut lowered, now));
             let a = self.applications.get_mut(&queue).expect("it is known");
             a.in_burst = large;
-            if !large {
-                a.raise(&rules, self.raised_sectors, now);
+            match large {
+                // It may be raised still from when it began before.
+                true => a.lower(),
+                false => a.raise(&rules, self.raised_sectors, now),
             }
             for member in lowered {
                 if let Some(a) = self.applications.get_mut(&member) {

@@ -15,9 +15,9 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// Adds an application that begins; returns whether the burst is large, and adds to `members`
+    /// Adds an application that begins; returns whether the burst is large, and adds to `lowered`
     /// those whose weights were raised when it was not.
-    pub(super) fn join(&mut self, rules: &Bursts, queue: u32, members: &mut Vec<u32>, now: Time) -> bool {
+    pub(super) fn join(&mut self, rules: &Bursts, queue: u32, lowered: &mut Vec<u32>, now: Time) -> bool {
         let goes_on = self.last.is_some_and(|last| now.saturating_since(last) <= rules.interval);
         if !goes_on {
             self.members.clear();
@@ -32,7 +32,7 @@ impl Burst {
         }
         self.large = self.members.len() >= rules.applications;
         if self.large {
-            members.append(&mut self.members);
+            lowered.append(&mut self.members);
         }
         self.large
     }

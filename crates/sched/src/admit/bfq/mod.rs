@@ -29,7 +29,7 @@ pub(crate) mod soft_real_time;
 mod target;
 pub(crate) mod together;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use headtime_disk::{Dur, Kind, Time};
 
@@ -67,6 +67,8 @@ pub struct Bfq {
     synchronous: u32,
     burst: Burst,
     targets: Targets,
+    /// Applications whose next request is held back above the scheduler.
+    held_back: BTreeSet<u32>,
     sweep: Sweep,
     together: Together,
     wakeup: Option<Time>,
@@ -89,6 +91,7 @@ impl Bfq {
             synchronous: 0,
             burst: Burst::default(),
             targets: Targets::default(),
+            held_back: BTreeSet::new(),
             sweep: Sweep::new(),
             together: Together::default(),
             wakeup: None,
@@ -199,12 +202,18 @@ impl Bfq {
         }
     }
 
+    /// Returns whether the next turn is one of the idle class: nothing else waits, or it has waited
+    /// for long, also behind an application that is always overdue.
+    fn is_idle_class_first(&self, now: Time) -> bool {
+        let starved = now.saturating_since(self.idle_class_served) >= self.rules.idle_class_turn;
+        self.idle_class.backlogged() > 0 && (starved || self.best_effort.backlogged() == 0)
+    }
+
     /// Selects the next application: the overdue one, or the next by their shares.
     fn next(&mut self, now: Time) -> Option<()> {
-        let overdue = self.overdue(now);
-        let starved = now.saturating_since(self.idle_class_served) >= self.rules.idle_class_turn;
-        let idle_first = self.idle_class.backlogged() > 0 && (starved || self.best_effort.backlogged() == 0);
-        let class = if idle_first && overdue.is_none() { Class::Idle } else { Class::BestEffort };
+        let idle_first = self.is_idle_class_first(now);
+        let overdue = self.overdue(now).filter(|_| !idle_first);
+        let class = if idle_first { Class::Idle } else { Class::BestEffort };
         let queue = match overdue {
             Some(queue) => {
                 self.best_effort.choose_this(queue);
@@ -253,7 +262,9 @@ impl Admission for Bfq {
         }
         // The application has become backlogged.
         let idle_for = if was_idle { now.saturating_since(a.idle_since) } else { Dur::ZERO };
-        self.becomes_backlogged(queue, (!is_new).then_some(idle_for), now);
+        // One that its limit held back has not paused.
+        let paused_for = idle_for.min(now.saturating_since(a.held_until));
+        self.becomes_backlogged(queue, (!is_new).then_some(paused_for), now);
         self.stands(queue, now);
         let a = &self.applications[&queue];
         let (weight, budget, class) = (self.weight(a, now), self.budget_of(queue, a.budget), a.share.class);
@@ -297,7 +308,11 @@ impl Admission for Bfq {
             };
             let a = &self.applications[&active.queue];
             match self.look(&active, a, now) {
-                Ok(None) if self.has_enough_at_drive(&active, a.outstanding) => return Turn::Wait(Time::NEVER),
+                Ok(None) if self.has_enough_at_drive(&active, a.outstanding) => {
+                    let until = self.next_overdue(now);
+                    self.wakeup = Some(until).filter(|until| *until < Time::NEVER);
+                    return Turn::Wait(until);
+                }
                 Ok(None) if self.overdue(now) == Some(active.queue) => return Turn::Queue(active.queue, Dur::ZERO),
                 Ok(None) => return turn_of(active.queue, active.since.is_none()),
                 Ok(Some(until)) => {
@@ -401,6 +416,16 @@ impl Admission for Bfq {
 
     fn set_latency_target(&mut self, queue: u32, target: Option<Dur>) {
         self.targets.set(queue, target);
+    }
+
+    fn set_held_back(&mut self, queue: u32, is: bool, now: Time) {
+        let was = match is {
+            true => self.held_back.insert(queue),
+            false => self.held_back.remove(&queue),
+        };
+        if let Some(a) = self.applications.get_mut(&queue).filter(|_| was && !is) {
+            a.held_until = now;
+        }
     }
 
     fn peak_rate(&self) -> Option<f64> {

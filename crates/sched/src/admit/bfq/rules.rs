@@ -43,6 +43,11 @@ pub struct BfqRules {
     /// With disjoint regions of the disk: service time of each such application per round (40 ms,
     /// `cfq_slice_async` of the kernel's CFQ, its shortest slice).
     pub visit: Dur,
+    /// The disk idles for an application whose slice ends while it prepares its next request,
+    /// whatever is left of its budget; otherwise it would be absent at the next selection, and the
+    /// others would be served first whatever its weight is. The code that the paper measured does so
+    /// only if less than a third is left (`bfq_may_expire_for_budg_timeout`).
+    pub idles_past_slice: bool,
     /// Limits of the asynchronous queue. `None`: its turns are as any other's.
     pub asynchronous: Option<AsynchronousLimits>,
     /// Requests of the active application at the drive while others wait, and while none does (4
@@ -67,9 +72,10 @@ pub struct BfqRules {
 }
 
 /// Soft real-time applications: such as a player, which reads a little, waits until it is played,
-/// and reads again. Their weight is raised for each of these reads, although they are not new. The
-/// constants are the kernel's (`bfq_wr_max_softrt_rate`, `BFQ_SOFTRT_WEIGHT_FACTOR`,
-/// `bfq_wr_rt_max_time`).
+/// and reads again. Their weight is raised for each of these reads, although they are not new.
+/// Without H-low-latency it is not. The rate and the duration are the kernel's
+/// (`bfq_wr_max_softrt_rate`, `bfq_wr_rt_max_time`). The kernel raises by 100 times the factor of a
+/// new application (`BFQ_SOFTRT_WEIGHT_FACTOR`); here it is 10 times the paper's `C_rais`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoftRealTime {
     /// The largest rate, in bytes per second, averaged from the start of one batch of requests to
@@ -90,7 +96,9 @@ impl Default for SoftRealTime {
 /// Bursts: when many applications begin within a short time, such as the services of a machine
 /// that boots or the parts of one job, none of them is what a user waits for, and all of them
 /// together are done sooner without raised weights. The constants are the kernel's
-/// (`bfq_large_burst_thresh`, `bfq_burst_interval`).
+/// (`bfq_large_burst_thresh`, `bfq_burst_interval`). The kernel counts new queues only; here one
+/// that begins again after [`LowLatency::idle`] counts, too, since an export stays the same whatever
+/// its client starts. They have no effect without H-low-latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bursts {
     /// Number of applications that make a burst large: then no weight of them is raised.
@@ -184,6 +192,7 @@ impl BfqRules {
             write_charge: 1,
             together: false,
             visit: Dur::from_ms(40),
+            idles_past_slice: false,
             asynchronous: Some(AsynchronousLimits::default()),
             at_drive: (4, 16),
             ncq: false,
@@ -197,7 +206,7 @@ impl BfqRules {
     /// What later kernels added is off.
     pub fn published() -> BfqRules {
         let low_latency = LowLatency { preempts: false, wait: Dur::ZERO, ..LowLatency::default() };
-        BfqRules { low_latency: Some(low_latency), together: false, ..BfqRules::plus() }
+        BfqRules { low_latency: Some(low_latency), together: false, idles_past_slice: false, ..BfqRules::plus() }
     }
 
     /// Returns BFQ+ (section 4): all five heuristics, and the kernel's additions.
@@ -209,6 +218,7 @@ impl BfqRules {
             fairness: true,
             write_charge: 10,
             together: true,
+            idles_past_slice: true,
             ..BfqRules::original()
         }
     }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use headtime_disk::{Dur, Time};
 
 use super::Bfq;
+use crate::admit::Class;
 
 #[derive(Clone, Debug)]
 struct Target {
@@ -34,7 +35,8 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// Sets, changes or removes a target. It holds for requests that arrive from now on.
+    /// Sets, changes or removes a target. A changed one also holds for waiting requests, a first
+    /// one only for those that arrive from now on.
     pub(super) fn set(&mut self, queue: u32, target: Option<Dur>) {
         match target {
             None => _ = self.by_queue.remove(&queue),
@@ -89,10 +91,12 @@ impl Bfq {
         self.targets.due().map(|(at, _)| at).filter(|at| *at > now).min().unwrap_or(Time::NEVER)
     }
 
-    /// Ends the turn of an application that is not overdue if another one is.
+    /// Ends the turn of an application that is not overdue if another one is. One of the idle class
+    /// dispatches a request first: its turn comes once in a long time.
     pub(super) fn displace_for(&mut self, overdue: Option<u32>) {
         if let (Some(queue), Some(active)) = (overdue, &mut self.active) {
-            active.displaced |= active.queue != queue;
+            let stays = active.class == Class::Idle && active.since.is_none();
+            active.displaced |= active.queue != queue && !stays;
         }
     }
 }

@@ -26,9 +26,9 @@
 //! with those of the others, and an order by position favours the middle regions. A bound alone
 //! makes it worse: applications in the middle are always at the bound, and the remaining candidates
 //! are at both edges. Service is therefore divided into *rounds*: in each, an application is served
-//! for at most [`super::Rules::visit`] of disk time, and ORDER chooses among all applications with
+//! for at most [`super::BfqRules::visit`] of disk time, and ORDER chooses among all applications with
 //! quota left. Before the next command is selected, the disk idles for the application whose
-//! request was dispatched last, if its think time is usually within [`super::Rules::idle_random`],
+//! request was dispatched last, if its think time is usually within [`super::BfqRules::idle_random`],
 //! so that its next request is a candidate, too. On the drives of claim B16, four to ten such
 //! applications get 5 to 14% more than from the drive's own queue, and 10 to 15% less without
 //! rounds and idling.
@@ -82,11 +82,12 @@ pub(super) struct Together {
     positioning: Option<u64>,
     /// Recently busy applications.
     lately: BTreeSet<u32>,
-    /// Whether they have disjoint regions, and in how many arrivals that is checked again.
+    /// Whether they have disjoint regions.
     parts: bool,
+    /// In how many arrivals that is checked again.
+    look_in: usize,
     /// Mean number of requests per application.
     requests: u64,
-    look_in: usize,
     /// Number of the current round.
     round: u64,
     /// Queue of the request dispatched last.

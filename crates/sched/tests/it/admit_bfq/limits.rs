@@ -47,6 +47,21 @@ fn asynchronous_writes_are_one_queue_and_charged_tenfold() {
 }
 
 #[test]
+fn an_application_with_all_its_requests_at_the_drive_loses_the_turn_when_another_is_overdue() {
+    // A command queue; 1 has its four at the drive, and 2 waits for its turn.
+    let mut d = Desk::new(BfqRules { ncq: true, ..fair() });
+    d.bfq.set_latency_target(2, Some(Dur::from_ms(20)));
+    (0..6).for_each(|_| d.read(1));
+    let sent: Vec<Request> = (0..4).map(|_| d.send(1)).collect();
+    d.read(2);
+    let overdue = d.now + Dur::from_ms(10);
+    assert_eq!((d.bfq.turn(d.now), d.bfq.next_wakeup()), (Turn::Wait(overdue), Some(overdue)));
+    d.now = overdue;
+    assert_eq!(d.send(2).owner, 2);
+    sent.into_iter().for_each(|r| d.finish(r));
+}
+
+#[test]
 fn the_asynchronous_queue_has_four_requests_or_40_ms_a_turn_beside_others() {
     let turn = |us: u64, rules: BfqRules| {
         let mut d = Desk::new(rules);

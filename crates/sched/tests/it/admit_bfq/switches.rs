@@ -40,15 +40,15 @@ fn until_served(d: &mut Desk) -> Dur {
     }
 }
 
-/// The wait for each read of application 4, which reads 128 KiB every `every` ms.
-fn waits(rules: BfqRules, every: u64) -> Vec<Dur> {
+/// The wait for each read of application 4, which reads as `read` does every `every` ms.
+fn waits(rules: BfqRules, every: u64, read: fn(&mut Desk, u32)) -> Vec<Dur> {
     let mut d = established(rules);
     let mut all = vec![];
     // Its own raised weight is over after 6 s.
     let from = d.now + Dur::from_secs(7);
     while all.len() < 30 {
         let next = d.now + Dur::from_ms(every);
-        d.read(4);
+        read(&mut d, 4);
         let took = until_served(&mut d);
         if d.now > from {
             all.push(took);
@@ -61,12 +61,14 @@ fn waits(rules: BfqRules, every: u64) -> Vec<Dur> {
 #[test]
 fn the_reads_of_a_soft_real_time_application_do_not_wait_for_a_turn() {
     let soft = BfqRules { soft_real_time: Some(SoftRealTime::default()), ..BfqRules::plus() };
-    let longest = |rules: &BfqRules, every| waits(rules.clone(), every).into_iter().max().unwrap();
+    let longest = |rules: &BfqRules, every| waits(rules.clone(), every, Desk::read).into_iter().max().unwrap();
     // 2.6 sectors a millisecond; the request at the disk has just ended.
     assert_eq!(longest(&soft, 100), Dur::from_ms(2));
     assert!(longest(&BfqRules::plus(), 100) > Dur::from_ms(60));
     // 10 sectors a millisecond are more than 7.
     assert!(longest(&soft, 25) > Dur::from_ms(60));
+    // 4 KiB in 100 ms are few, but scattered: that is no player.
+    assert!(waits(soft, 100, Desk::read_far).into_iter().max() > Some(Dur::from_ms(60)));
 }
 
 #[test]
@@ -91,6 +93,43 @@ fn applications_that_begin_in_a_burst_are_not_raised() {
         |applications| BfqRules { bursts: Some(Bursts { applications, ..Bursts::default() }), ..BfqRules::plus() };
     let counts = [BfqRules::plus(), burst(4), burst(5)].map(|rules| got(rules, 4));
     assert!(counts[0] < 60 && counts[1] > 110 && counts[2] < 60, "{counts:?}");
+}
+
+#[test]
+fn an_application_that_joins_a_large_burst_loses_the_weight_it_has_from_before() {
+    let mut d =
+        Desk::new(BfqRules { bursts: Some(Bursts { applications: 2, ..Bursts::default() }), ..BfqRules::plus() });
+    d.read(1);
+    assert_eq!(next(&mut d), 1);
+    assert!(d.bfq.is_boosted(d.now));
+    // Two begin, and 40 ms later the first again, which was raised 2.1 s ago for 6 s.
+    d.now += Dur::from_ms(2_100);
+    d.read(2);
+    d.read(3);
+    d.now += Dur::from_ms(40);
+    d.read(1);
+    while next(&mut d) != 1 {}
+    assert!(!d.bfq.is_boosted(d.now));
+}
+
+#[test]
+fn an_application_that_is_always_overdue_leaves_the_idle_class_its_turns() {
+    let served = |target: Option<Dur>| {
+        let mut d = Desk::new(fair());
+        d.bfq.set_latency_target(1, target);
+        d.bfq.set_share(2, Share { class: Class::Idle, ..Share::default() });
+        (0..16).for_each(|_| d.read(1));
+        d.read(2);
+        let mut idle = 0;
+        while d.now < Time::ZERO + Dur::from_secs(10) {
+            let owner = next(&mut d);
+            idle += u32::from(owner == 2);
+            d.read(owner);
+        }
+        idle
+    };
+    let (without, with) = (served(None), served(Some(Dur::from_ms(2))));
+    assert!(without > 10 && with >= without * 9 / 10, "{without} {with}");
 }
 
 #[test]
@@ -202,6 +241,20 @@ fn the_disk_idles_for_another_no_longer_than_until_an_application_is_overdue() {
         until.since(d.now)
     };
     assert_eq!((until(None), until(Some(Dur::from_ms(6)))), (Dur::from_ms(8), Dur::from_ms(3)));
+}
+
+#[test]
+fn the_oldest_request_of_an_overdue_application_goes_first() {
+    let patience = |target: Option<u64>| {
+        let mut d = Desk::new(fair());
+        d.bfq.set_latency_target(1, target.map(Dur::from_ms));
+        (0..3).for_each(|_| d.read(1));
+        d.serve(6_000);
+        let Turn::Queue(1, patience) = d.bfq.turn(d.now) else { panic!("its requests wait") };
+        patience
+    };
+    // 6 ms are half of 12.
+    assert_eq!([None, Some(13), Some(12)].map(patience), [Dur(u64::MAX), Dur(u64::MAX), Dur::ZERO]);
 }
 
 #[test]
