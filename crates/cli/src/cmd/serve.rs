@@ -149,6 +149,10 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
                  new start is needed",
             );
         }
+        let has_targets = config.exports.iter().any(|e| e.settings().latency_target.is_some());
+        if has_targets && !matches!(running.policy(), Policy::Bfq(_)) {
+            screen::note("latency targets have no effect: bfq and bfq+ have them; a new start is needed");
+        }
         let other = running.differs_beside_weights(&config);
         // Exports are identified by index: if the exports changed, streams would go to the wrong
         // ones.

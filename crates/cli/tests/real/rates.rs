@@ -111,6 +111,21 @@ fn an_export_keeps_its_limit_and_another_has_the_rest() {
     assert!(server.stop().0.success());
 }
 
+/// An export with a limit reads in order, so that the disk idles for it while it has its turn. That
+/// must not be so while its next request waits for the limit: the other export would lose a slice
+/// of 125 ms for each 125 ms.
+#[test]
+fn the_disk_does_not_idle_for_a_request_that_waits_for_its_limit() {
+    let dir = scratch("rate-idle");
+    let server = Server::start(dir.path(), serve(dir.path(), "max-iops = 50"));
+    let alone = rate(&read_for(&server, &["fast"], Duration::from_secs(3))[0], BYTES);
+    let both = read_for(&server, &["slow", "fast"], Duration::from_secs(6));
+    let (slow, fast) = (rate(&both[0][10..], 1), rate(&both[1], BYTES));
+    eprintln!("{slow:.1} requests/s, {fast:.0} of {alone:.0} bytes/s");
+    assert!((48.0..=52.0).contains(&slow), "{slow:.1} requests/s");
+    assert!(server.stop().0.success());
+}
+
 #[test]
 fn a_reload_changes_limits_also_for_requests_that_wait() {
     let dir = scratch("rate-reload");

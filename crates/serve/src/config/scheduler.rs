@@ -91,8 +91,12 @@ impl SchedulerTable {
             None => Ok(None),
             Some(Some(policy)) => Ok(Some(policy)),
             Some(None) => {
-                let expected = [&Policy::NAMES[..], others].concat().join(", ");
-                Err(wrong.value(key, &expected, shown(name.unwrap_or_default())))
+                let name = name.unwrap_or_default();
+                let expected = match name.starts_with("bfq+:") {
+                    true => format!("after bfq+: some of {}, with commas, each once", Policy::SWITCHES.join(", ")),
+                    false => [&Policy::NAMES[..], others].concat().join(", "),
+                };
+                Err(wrong.value(key, &expected, shown(name)))
             }
         };
         let has_guarantees = self.admit.as_deref() == Some(DAS);

@@ -203,6 +203,12 @@ fn a_stream_that_cannot_be_is_said_with_its_place() {
         ),
         ("    period = \"500ms\"\n", "", ":14: missing field `period`"),
         ("64 KiB", "64 xb", ": export 1 (\"film\"), stream.size: expected bytes, or in quotes a number and KiB"),
+        (
+            "admit = \"das\"",
+            "admit = \"bfq+:merge\"",
+            ": scheduler.admit: expected after bfq+: some of soft-rt, bursts, merging, with commas, each once, found \
+             bfq+:merge",
+        ),
         ("admit = \"das\"", "admit = \"edf\"", ": scheduler.admit: expected none, cfq, bfq, bfq+, das, found edf"),
         ("\"bfq\"", "\"das\"", ": scheduler.best-effort: expected none, cfq, bfq, bfq+, found das"),
         (

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use headtime_disk::Time;
+use headtime_disk::{Kind, Time};
 use headtime_sched::{RateLimit, Throttle};
 
 use super::messages::Submission;
@@ -71,13 +71,19 @@ impl Limited {
     /// Returns the next request that may pass, with the time of its arrival. The one that could
     /// have passed first comes first, so that no line is delayed by another.
     pub(crate) fn next(&mut self, now: Time) -> Option<(Submission, Time)> {
-        let &(_, owner) = self.due.first().filter(|(due, _)| *due <= now)?;
-        let line = self.lines.get_mut(&owner)?;
-        let bytes = line.waiting.front()?.0.bytes(self.sector_bytes);
-        let passed = line.throttle.pass(bytes, now).ok().and_then(|()| line.waiting.pop_front());
-        self.waiting -= usize::from(passed.is_some());
-        self.settle(owner);
-        passed
+        loop {
+            let &(_, owner) = self.due.first().filter(|(due, _)| *due <= now)?;
+            // A client may have gone since the line was settled.
+            self.settle(owner);
+            let Some(line) = self.lines.get_mut(&owner).filter(|line| line.due.is_some_and(|due| due <= now)) else {
+                continue;
+            };
+            let bytes = line.waiting.front()?.0.bytes(self.sector_bytes);
+            let passed = line.throttle.pass(bytes, now).ok().and_then(|()| line.waiting.pop_front());
+            self.waiting -= usize::from(passed.is_some());
+            self.settle(owner);
+            return passed;
+        }
     }
 
     /// Returns when the next request may pass.
@@ -90,6 +96,16 @@ impl Limited {
         self.waiting
     }
 
+    /// Returns whether this owner has a limit, or requests that arrived when it had one.
+    pub(crate) fn has_line(&self, owner: u32) -> bool {
+        self.lines.contains_key(&owner)
+    }
+
+    /// Returns whether a request of this owner waits.
+    pub(crate) fn holds_back(&self, owner: u32) -> bool {
+        self.lines.get(&owner).is_some_and(|line| !line.waiting.is_empty())
+    }
+
     /// Returns the number of waiting requests of each owner that has some.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (u32, usize)> {
         self.lines.iter().filter(|(_, line)| !line.waiting.is_empty()).map(|(&owner, line)| (owner, line.waiting.len()))
@@ -98,6 +114,11 @@ impl Limited {
     /// Updates when the first request of a line may pass, and drops a line that is not needed.
     fn settle(&mut self, owner: u32) {
         let Some(line) = self.lines.get_mut(&owner) else { return };
+        // Nobody waits for the reads of a client that has gone. Its writes are carried out.
+        while line.waiting.front().is_some_and(|(first, _)| first.kind == Kind::Read && first.is_abandoned()) {
+            line.waiting.pop_front();
+            self.waiting -= 1;
+        }
         let first = line.waiting.front().map(|(first, _)| first.bytes(self.sector_bytes));
         let due = first.map(|bytes| line.throttle.ready_at(bytes));
         if line.due != due {
@@ -114,8 +135,8 @@ impl Limited {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::Kind;
     use headtime_sched::Rate;
+    use tokio::sync::mpsc::unbounded_channel;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -145,6 +166,7 @@ mod tests {
         assert!(all.arrived(ask(0, Kind::Flush, 0), Time::ZERO).is_none(), "it stays behind the writes");
         assert!(all.arrived(ask(0, Kind::Read, 9), Time(5)).is_none());
         assert_eq!((all.len(), all.next_wakeup()), (5, Some(Time(SECOND / 2))));
+        assert_eq!([0, 1].map(|owner| all.holds_back(owner)), [true, false]);
         assert_eq!(passing(&mut all, SECOND / 2 - 1), []);
         assert_eq!(passing(&mut all, SECOND / 2), [(0, 1)]);
         assert_eq!(passing(&mut all, SECOND), [(0, 2)]);
@@ -152,7 +174,27 @@ mod tests {
         assert_eq!(passing(&mut all, 3 * SECOND / 2), [(0, 3), (0, 0)]);
         let (last, arrived) = all.next(Time(2 * SECOND)).expect("it may pass");
         assert_eq!((last.lbn, arrived, all.len(), all.next_wakeup()), (9, Time(5), 0, None));
+        assert!(!all.holds_back(0));
         assert!(all.arrived(ask(0, Kind::Flush, 0), Time(2 * SECOND)).is_some(), "none waits before it");
+    }
+
+    #[test]
+    fn reads_of_a_client_that_has_gone_hold_up_no_other() {
+        let mut all = Limited::new(500);
+        all.set(limits([Some(1.0), None]), Time::ZERO);
+        let (here, _answers) = unbounded_channel();
+        let (gone, answers) = unbounded_channel();
+        let of = |to: &_, kind, lbn| Submission { reply: Some((Clone::clone(to), lbn)), ..ask(0, kind, lbn) };
+        assert!(all.arrived(of(&here, Kind::Read, 0), Time::ZERO).is_some());
+        for lbn in 1..=60 {
+            all.arrived(of(&gone, Kind::Read, lbn), Time::ZERO);
+        }
+        all.arrived(of(&gone, Kind::Write, 61), Time::ZERO);
+        all.arrived(of(&here, Kind::Read, 62), Time::ZERO);
+        drop(answers);
+        assert_eq!(passing(&mut all, SECOND / 2), [(0, 61)]);
+        assert_eq!(passing(&mut all, SECOND), [(0, 62)]);
+        assert_eq!((all.len(), all.next_wakeup()), (0, None));
     }
 
     #[test]

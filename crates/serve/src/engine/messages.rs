@@ -96,6 +96,11 @@ impl Submission {
         }
     }
 
+    /// Returns whether the client that waited for the answer has gone.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.reply.as_ref().is_some_and(|(to, _)| to.is_closed())
+    }
+
     /// Sends the answer. The budget of requests in flight also bounds unread answers.
     pub fn answer(self, answer: Answer) {
         if let Some((to, token)) = self.reply {

@@ -8,7 +8,7 @@
 //!
 //! * this file: the loop
 //! * [`inbox`]: the message queue; [`messages`]: the messages; [`handle`]: questions to the engine
-//! * `queue_order`: when messages of the control interface's clients are processed
+//! * `queue_order`: when messages, limited requests and calls are processed
 //! * [`requests`]: foreground requests and their data; [`completed`]: completed commands;
 //!   [`limited`]: requests that wait for the limit of their export
 //! * [`background`]: freeblock sessions and their data; [`session_event`]: events for clients;
@@ -183,7 +183,12 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         match message {
             EngineMessage::Submit(submission) if self.ends_by.is_some() => submission.answer(Err(Fault::Gone)),
             EngineMessage::Submit(submission) => {
-                if let Some(submission) = self.limited.arrived(submission, now) {
+                let owner = submission.owner;
+                let passed = self.limited.arrived(submission, now);
+                if self.limited.has_line(owner) {
+                    self.tell_held_back(owner, now);
+                }
+                if let Some(submission) = passed {
                     self.submit(submission, now);
                 }
             }
@@ -196,7 +201,10 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             EngineMessage::Stream(call) if self.ends_by.is_some() && call.begins() => {}
             EngineMessage::Stream(call) => call.carry_out(self.core.core(), now),
             EngineMessage::Settings(all) => {
-                self.limited.set(all.iter().map(|s| s.limit), now);
+                // A server that ends has no limits any more.
+                if self.ends_by.is_none() {
+                    self.limited.set(all.iter().map(|s| s.limit), now);
+                }
                 if let Some(core) = self.core.core() {
                     for (owner, settings) in (0..).zip(&all) {
                         core.set_share(owner, settings.share);

@@ -1,7 +1,7 @@
-//! The order in which the engine serves its queues. Requests that waited for the limit of their
-//! export follow those that arrive. Requests of NBD clients and of the control
-//! interface's clients are taken at once; calls of the latter when there is time, so that no
-//! request of an NBD client waits for a call.
+//! The order in which the engine serves its queues. Requests of NBD clients and of the control
+//! interface's clients are taken at once; then those that waited for the limit of their export;
+//! calls of the control interface's clients when there is time, so that no request of an NBD client
+//! waits for a call.
 
 use headtime_disk::{Dur, Time};
 use headtime_sched::Scheduler;
@@ -35,9 +35,19 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         for n in 0..MAX_A_ROUND {
             let Some((mut submission, arrived)) = self.limited.next(now) else { return n > 0 };
             submission.limited = now.saturating_since(arrived);
+            self.tell_held_back(submission.owner, now);
             self.submit(submission, now);
         }
         true
+    }
+
+    /// Tells the core whether a request of this owner waits for its limit, so that the disk does not
+    /// idle for it.
+    pub(super) fn tell_held_back(&mut self, owner: u32, now: Time) {
+        let is = self.limited.holds_back(owner);
+        if let Some(core) = self.core.core() {
+            core.set_held_back(owner, is, now);
+        }
     }
 
     /// Carries out calls of the control interface's clients when there is time. Work that follows

@@ -17,9 +17,10 @@
 //! Requests of an export with a rate limit may be in flight for minutes. So that they hold no room
 //! that other exports use, an export with a limit has only its own part. The exception is a request
 //! that its own part could never hold: it takes room from the shared part, of which all exports
-//! with a limit together hold a quarter ([`SLOW_DIVISOR`]). What an export took before it got a
-//! limit counts as taken by others' standards: the shared part is unused if only exports with a
-//! limit hold something of it.
+//! with a limit together hold a quarter ([`LIMITED_DIVISOR`]). While that quarter has room, such a
+//! request waits only for requests that are in progress, and later ones of all exports wait behind
+//! it. Room in the shared part that exports with a limit hold, also what they took before they got
+//! it, is ignored when the shared part must be unused.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +34,7 @@ pub const MAX_REQUESTS: usize = 4096;
 const UNIT: u64 = 4096;
 
 /// The part of the shared part that exports with a limit may hold together: one in this number.
-const SLOW_DIVISOR: u64 = 4;
+const LIMITED_DIVISOR: u64 = 4;
 
 /// The budget in requests and bytes, for each owner and for all.
 #[derive(Clone, Debug)]
@@ -93,10 +94,10 @@ struct Inner {
     waiting: VecDeque<Waiter>,
     clients: u64,
     /// The owners with a limit.
-    slow: Vec<bool>,
+    limited: Vec<bool>,
     /// What each owner holds of the shared part, and what those with a limit hold together.
     shared: Vec<Amount>,
-    all_slow: Amount,
+    all_limited: Amount,
 }
 
 impl Part {
@@ -137,41 +138,38 @@ impl Part {
 
 impl Inner {
     /// Returns the part that has room and the units taken from it. The shared part is used only if
-    /// `common_too`, and for no more units than it has.
-    fn take(&mut self, owner: u32, client: ClientId, units: u64, common_too: bool) -> Option<(usize, u64)> {
-        let (own, common) = (owner as usize, self.parts.len() - 1);
-        assert!(own < common, "expected an owner below {common}, found {owner}");
+    /// `shared_too`, and for no more units than it has.
+    fn take(&mut self, owner: u32, client: ClientId, units: u64, shared_too: bool) -> Option<(usize, u64)> {
+        let (own, last) = (owner as usize, self.parts.len() - 1);
+        assert!(own < last, "expected an owner below {last}, found {owner}");
         let part = &mut self.parts[own];
         if (part.is_fair(client, units) || part.free == part.all) && part.take(client, units) {
             return Some((own, units));
         }
-        if !common_too {
+        if !shared_too {
             return None;
         }
         let units = self.units_of_shared(owner, client, units)?;
-        if !self.parts[common].take(client, units) {
+        if !self.parts[last].take(client, units) {
             return None;
         }
         let one = Amount { requests: 1, units };
         self.shared[own].add(one);
-        if self.slow[own] {
-            self.all_slow.add(one);
+        if self.limited[own] {
+            self.all_limited.add(one);
         }
-        Some((common, units))
+        Some((last, units))
     }
 
     /// Returns how many units of the shared part a request takes; `None` if it may not take any
     /// now.
     fn units_of_shared(&self, owner: u32, client: ClientId, units: u64) -> Option<u64> {
         let shared = &self.parts[self.parts.len() - 1];
-        if self.slow[owner as usize] {
-            let most = (shared.all.units / SLOW_DIVISOR).max(1);
-            let taken = units.min(most);
-            let fits = self.all_slow.requests == 0 || self.all_slow.units + taken <= most;
-            return (fits && self.needs_shared(owner, units)).then_some(taken);
+        if self.limited[owner as usize] {
+            return self.limited_units(units).filter(|_| self.needs_shared(owner, units));
         }
         let mut held = shared.free;
-        held.add(self.all_slow);
+        held.add(self.all_limited);
         match shared.is_fair(client, units) {
             true => Some(units),
             false => (held == shared.all).then_some(units.min(shared.free.units)),
@@ -180,21 +178,33 @@ impl Inner {
 
     /// Returns whether a request may take room from the shared part at all.
     fn needs_shared(&self, owner: u32, units: u64) -> bool {
-        !self.slow[owner as usize] || units > self.parts[owner as usize].all.units
+        !self.limited[owner as usize] || units > self.parts[owner as usize].all.units
     }
 
-    /// Returns whether this request waits for the shared part and its client holds nothing of it;
-    /// then later requests take nothing from it. Owners with a limit hold up only each other.
-    fn awaits(&self, waiter: &Waiter) -> bool {
+    /// Returns how many units of the shared part a request of an owner with a limit may take;
+    /// `None`: requests of such owners hold too much of it.
+    fn limited_units(&self, units: u64) -> Option<u64> {
+        let most = (self.parts[self.parts.len() - 1].all.units / LIMITED_DIVISOR).max(1);
+        let taken = units.min(most);
+        (self.all_limited.requests == 0 || self.all_limited.units + taken <= most).then_some(taken)
+    }
+
+    /// Returns whether this request waits for the shared part and its client holds nothing of it,
+    /// so that later requests take nothing from it: those of owners without a limit, and with one.
+    /// A request that waits for the owners with a limit holds up only these.
+    fn awaits(&self, waiter: &Waiter) -> [bool; 2] {
         let shared = &self.parts[self.parts.len() - 1];
-        self.needs_shared(waiter.owner, waiter.units) && !shared.held.contains_key(&waiter.client)
+        let limited = self.limited[waiter.owner as usize];
+        match self.needs_shared(waiter.owner, waiter.units) && !shared.held.contains_key(&waiter.client) {
+            false => [false, false],
+            true => [!limited || self.limited_units(waiter.units).is_some(), limited],
+        }
     }
 
     /// Returns whether a request awaits the shared part before a new one of `owner`.
     fn is_awaited(&self, owner: u32) -> bool {
-        let slow = self.slow[owner as usize];
-        let mut waiting = self.waiting.iter().filter(|w| self.slow[w.owner as usize] == slow && !w.room.is_closed());
-        waiting.any(|w| self.awaits(w))
+        let limited = usize::from(self.limited[owner as usize]);
+        self.waiting.iter().any(|w| !w.room.is_closed() && self.awaits(w)[limited])
     }
 
     fn give_back(&mut self, owner: u32, client: ClientId, part: usize, units: u64) {
@@ -202,8 +212,8 @@ impl Inner {
         if part == self.parts.len() - 1 {
             let one = Amount { requests: 1, units };
             self.shared[owner as usize].sub(one);
-            if self.slow[owner as usize] {
-                self.all_slow.sub(one);
+            if self.limited[owner as usize] {
+                self.all_limited.sub(one);
             }
         }
     }
@@ -219,9 +229,10 @@ impl Inner {
             if waiter.room.is_closed() {
                 continue;
             }
-            let slow = usize::from(self.slow[owner as usize]);
-            let Some((part, units)) = self.take(owner, client, units, !awaited[slow]) else {
-                awaited[slow] |= self.awaits(&waiter);
+            let limited = usize::from(self.limited[owner as usize]);
+            let Some((part, units)) = self.take(owner, client, units, !awaited[limited]) else {
+                let awaits = self.awaits(&waiter);
+                awaited = [awaited[0] | awaits[0], awaited[1] | awaits[1]];
                 self.waiting.push_back(waiter);
                 continue;
             };
@@ -246,20 +257,20 @@ impl Budget {
             parts,
             waiting: VecDeque::new(),
             clients: 0,
-            slow: vec![false; owners],
+            limited: vec![false; owners],
             shared: vec![Amount::default(); owners],
-            all_slow: Amount::default(),
+            all_limited: Amount::default(),
         })))
     }
 
     /// Sets which owners have a rate limit, from owner 0 on.
-    pub fn set_limited(&self, limited: impl Iterator<Item = bool>) {
+    pub fn set_limited(&self, owners: impl Iterator<Item = bool>) {
         let mut inner = self.lock();
-        let Inner { slow, shared, all_slow, .. } = &mut *inner;
-        for ((slow, shared), limited) in slow.iter_mut().zip(shared).zip(limited) {
-            match (std::mem::replace(slow, limited), limited) {
-                (false, true) => all_slow.add(*shared),
-                (true, false) => all_slow.sub(*shared),
+        let Inner { limited, shared, all_limited, .. } = &mut *inner;
+        for ((before, shared), now) in limited.iter_mut().zip(shared).zip(owners) {
+            match (std::mem::replace(before, now), now) {
+                (false, true) => all_limited.add(*shared),
+                (true, false) => all_limited.sub(*shared),
                 _ => {}
             }
         }
@@ -300,8 +311,8 @@ impl Budget {
     /// Takes room for a request if it is available now.
     pub fn try_share(&self, owner: u32, client: ClientId, bytes: u64) -> Option<Share> {
         let mut inner = self.lock();
-        let common_too = !inner.is_awaited(owner);
-        let (part, units) = inner.take(owner, client, bytes.div_ceil(UNIT), common_too)?;
+        let shared_too = !inner.is_awaited(owner);
+        let (part, units) = inner.take(owner, client, bytes.div_ceil(UNIT), shared_too)?;
         Some(Share { budget: Some(self.clone()), owner, client, part, units })
     }
 }

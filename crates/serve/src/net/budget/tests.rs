@@ -91,7 +91,7 @@ async fn an_owner_with_a_limit_holds_its_own_part_and_a_quarter_of_the_shared_on
     assert_eq!(all_of(&b, 1, b.client(), UNIT).len(), 2_500, "as if there were no other");
     // Requests that their own part could not hold take from the shared part, in turn.
     let large = b.try_share(0, b.client(), 1_001 * UNIT).expect("room");
-    assert_eq!(b.lock().all_slow.units, 1_000);
+    assert_eq!(b.lock().all_limited.units, 1_000);
     let next = tokio::spawn({
         let (b, client) = (b.clone(), b.client());
         async move { b.share(2, client, 1_500 * UNIT).await }
@@ -104,8 +104,33 @@ async fn an_owner_with_a_limit_holds_its_own_part_and_a_quarter_of_the_shared_on
     drop(slow);
     drop(waits.await.unwrap());
     let inner = b.lock();
-    assert_eq!((inner.all_slow, inner.shared[2]), (Amount::default(), Amount::default()));
+    assert_eq!((inner.all_limited, inner.shared[2]), (Amount::default(), Amount::default()));
     assert!(inner.waiting.is_empty() && inner.parts.iter().all(|p| p.free == p.all && p.held.is_empty()));
+}
+
+#[tokio::test]
+async fn a_large_request_of_an_owner_with_a_limit_is_not_passed_over_for_ever() {
+    let b = Budget::new(8_000, 8_000 * UNIT, 4);
+    b.set_limited([true].into_iter());
+    // Four clients without a limit leave a fifth of the shared part, and each takes again what
+    // becomes free.
+    let clients: Vec<ClientId> = (0..4).map(|_| b.client()).collect();
+    let mut held: VecDeque<Share> = clients.iter().flat_map(|&client| all_of(&b, 1, client, UNIT)).collect();
+    let large = tokio::spawn({
+        let (b, client) = (b.clone(), b.client());
+        async move { b.share(0, client, 1_200 * UNIT).await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!large.is_finished());
+    for _ in 0..2 * held.len() {
+        held.pop_front();
+        held.extend(clients.iter().filter_map(|&client| b.try_share(1, client, UNIT)));
+        tokio::task::yield_now().await;
+        if large.is_finished() {
+            return;
+        }
+    }
+    panic!("others took what became free");
 }
 
 #[tokio::test]
@@ -123,7 +148,7 @@ async fn what_an_owner_took_before_it_got_a_limit_stalls_no_other() {
     let large = large.await.unwrap();
     assert!(b.try_share(1, b.client(), 1_500 * UNIT).is_none(), "one at a time");
     b.set_limited([false].into_iter());
-    assert_eq!(b.lock().all_slow, Amount::default());
+    assert_eq!(b.lock().all_limited, Amount::default());
     drop((held, large));
     let inner = b.lock();
     assert!(inner.parts.iter().all(|p| p.free == p.all) && inner.shared.iter().all(|s| *s == Amount::default()));
