@@ -71,8 +71,10 @@ impl PairChart {
     pub(crate) fn draw(&self) -> Canvas {
         let mut c = Canvas::new();
         let y = c.heading(&self.title, &self.subtitle) + 8.0;
-        let entries: Vec<(&str, Sample)> =
-            self.names.iter().zip(COLOURS).map(|(name, fill)| (name.as_str(), Sample::Patch(fill))).collect();
+        // What has no bar has no entry in the legend.
+        let kinds = if self.pairs().all(|p| p.published.is_empty()) { 1 } else { 2 };
+        let entries = self.names.iter().zip(COLOURS).take(kinds);
+        let entries: Vec<(&str, Sample)> = entries.map(|(name, fill)| (name.as_str(), Sample::Patch(fill))).collect();
         let top = c.legend(y, &entries) + 8.0;
         let widest = |texts: &mut dyn Iterator<Item = &str>, most: f64| {
             texts.map(|t| text_width(t, TEXT)).fold(0.0, f64::max).min(WIDTH * most)
@@ -205,6 +207,7 @@ mod tests {
         let (with, without) = (chart(Axis::from_zero("s"), &[2.0]), chart(Axis::from_zero("s"), &[0.2]));
         assert_eq!(height(&with.groups[0]) - height(&without.groups[0]), 4.0 * BAR);
         assert!(bars(&without.to_svg(), COLOURS[1]).is_empty());
+        assert!(with.to_svg().contains(">published<") && !without.to_svg().contains(">published<"));
     }
 
     #[test]

@@ -196,6 +196,7 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     stats.ended_at = if end == End::Time { until } else { now };
     let ended_at = stats.ended_at;
     stats.streams.iter_mut().for_each(|s| s.ended(ended_at));
+    workload.ended(ended_at);
     if let Some(r) = workload.refusals() {
         stats.refused = r.clone();
     }

@@ -25,7 +25,7 @@ pub struct Reproduce {
     /// Print one JSON list on stdout, one object per claim
     #[arg(long)]
     json: bool,
-    /// Write index.html, and JSON, CSV and SVG files of each experiment, into this directory
+    /// Write index.html, and JSON, CSV and SVG files of each experiment when it is complete, into this directory
     #[arg(short, long, value_name = "DIR", value_parser = figures::output())]
     output: Option<PathBuf>,
     /// The first of the three seeds; a claim holds only if it holds for each of them
@@ -51,7 +51,14 @@ pub fn run(args: &Reproduce) -> Result<(), Failure> {
         headtime_host::whole_file::make_directory(dir)?;
     }
     let bar = Bar::new(runner::steps(&selected, &options), "experiments");
-    let results = runner::run(&selected, &options, &bar).map_err(Failure::input)?;
+    // Hours of work must not be lost by an interruption. What cannot be written now is reported at
+    // the end.
+    let so_far = |results: &[_]| {
+        if let Some(dir) = &args.output {
+            let _ = report::write(dir, results, &options);
+        }
+    };
+    let results = runner::run_with(&selected, &options, &bar, &so_far).map_err(Failure::input)?;
     drop(bar);
     if let Some(dir) = &args.output {
         report::write(dir, &results, &options)?;

@@ -12,7 +12,7 @@ use headtime_sim::stats::Stats;
 use headtime_sim::stats::confidence::half_width;
 use headtime_sim::workload::suite::files::{FILES, FileActor, Load};
 use headtime_sim::workload::suite::startup::{Program, Starts};
-use headtime_sim::workload::suite::{Actor, Disk, Suite};
+use headtime_sim::workload::suite::{Account, Actor, Disk, Suite};
 
 use crate::experiment::{Cell, Run, RunError, Spec, Table};
 
@@ -76,6 +76,8 @@ impl PolicyRun {
         if self.ncq {
             profile.electronics.queue = QueueSpec { depth: NCQ, order: FirmwareOrder::Sptf };
             depth = Some(NCQ);
+        } else {
+            profile.electronics.queue = QueueSpec { depth: 1, order: FirmwareOrder::Fcfs };
         }
         // C-LOOK within an application, as in the report (section 3); NOOP keeps the order of
         // arrival.
@@ -127,11 +129,11 @@ impl PolicyRun {
             actors.push(Box::new(Starts::new(disk, program, first, Dur::from_secs(1), most, self.seed)));
             actors
         })?;
-        let starts = suite.account(who).starts;
+        let Account { starts, unfinished, .. } = suite.account(who);
         let took: u64 = starts.iter().map(|d| d.0 + 1_000_000_000).sum();
         let to = (LEAD_S + took / 1_000_000_000).min(stats.ended_at.0 / 1_000_000_000) as usize;
         let rate = suite.rate(LEAD_S as usize, to.max(LEAD_S as usize + 1));
-        Ok(Started { starts: starts.iter().map(|d| d.as_secs_f64()).collect(), rate })
+        Ok(Started { starts: starts.into_iter().chain(unfinished).map(|d| d.as_secs_f64()).collect(), rate })
     }
 }
 
@@ -141,14 +143,15 @@ const LEAD_S: u64 = 10;
 /// Results of program starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Started {
-    /// Duration of each completed start, seconds.
+    /// Duration of each start, seconds. One that the end of the run cut off counts from its
+    /// beginning to that end.
     pub starts: Vec<f64>,
     /// Total bytes per second during the starts.
     pub rate: f64,
 }
 
 impl Started {
-    /// The mean duration; infinite without a completed start.
+    /// The mean duration; infinite without a start.
     pub(crate) fn mean(&self) -> f64 {
         match self.starts.len() {
             0 => f64::INFINITY,

@@ -178,7 +178,7 @@ impl Findings {
 }
 
 /// Why a run failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{id}: {reason}")]
 pub struct RunError {
     /// The experiment.

@@ -1,6 +1,6 @@
 //! Runs experiments for several seeds and judges their claims.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -70,31 +70,44 @@ pub fn run(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Vec<ExperimentResult>, RunError> {
+    run_with(selected, options, progress, &|_| {})
+}
+
+/// The same; `so_far` gets the results of all complete experiments whenever one more is complete.
+pub fn run_with(
+    selected: &[Selected],
+    options: &Options,
+    progress: &dyn Progress,
+    so_far: &(dyn Fn(&[ExperimentResult]) + Sync),
+) -> Result<Vec<ExperimentResult>, RunError> {
+    let judged = |done: &BTreeMap<(usize, usize), Done>| {
+        let complete = selected.iter().enumerate().filter_map(|(e, s)| {
+            let runs = (0..options.seeds.len()).map(|seed| done.get(&(e, seed))).collect::<Option<Vec<&Done>>>()?;
+            let seconds = runs.iter().map(|run| run.seconds).sum();
+            let findings = runs.into_iter().map(|run| run.findings.clone()).collect::<Result<_, _>>();
+            Some(findings.and_then(|findings| judge(s, options, findings, seconds)))
+        });
+        complete.collect::<Vec<_>>()
+    };
+    let done = Mutex::new(BTreeMap::new());
+    let note = |job: (usize, usize), run: Done| {
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.insert(job, run);
+        if (0..options.seeds.len()).all(|seed| done.contains_key(&(job.0, seed))) {
+            so_far(&judged(&done).into_iter().flatten().collect::<Vec<_>>());
+        }
+    };
     let all: Vec<(usize, usize)> =
         (0..selected.len()).flat_map(|e| (0..options.seeds.len()).map(move |s| (e, s))).collect();
     // Runs that measure processor time follow after the others, one after another.
     let (alone, together): (Vec<_>, Vec<_>) = all.into_iter().partition(|(e, _)| selected[*e].experiment.spec.alone);
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let mut done = work(selected, options, progress, together, workers);
-    done.extend(work(selected, options, progress, alone, 1));
-    done.sort_by_key(|d| d.job);
-    let mut runs = done.into_iter();
-    selected
-        .iter()
-        .map(|s| {
-            let mut findings = Vec::with_capacity(options.seeds.len());
-            let mut seconds = 0.0;
-            for run in runs.by_ref().take(options.seeds.len()) {
-                seconds += run.seconds;
-                findings.push(run.findings?);
-            }
-            judge(s, options, findings, seconds)
-        })
-        .collect()
+    work(selected, options, progress, together, workers, &note);
+    work(selected, options, progress, alone, 1, &note);
+    judged(&done.into_inner().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
 }
 
 struct Done {
-    job: (usize, usize),
     findings: Result<Findings, RunError>,
     seconds: f64,
 }
@@ -105,10 +118,10 @@ fn work(
     progress: &dyn Progress,
     jobs: Vec<(usize, usize)>,
     workers: usize,
-) -> Vec<Done> {
+    note: &(dyn Fn((usize, usize), Done) + Sync),
+) {
     let workers = workers.min(jobs.len());
     let jobs = Mutex::new(VecDeque::from(jobs));
-    let done = Mutex::new(Vec::new());
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     thread::scope(|scope| {
         for _ in 0..workers {
@@ -118,12 +131,11 @@ fn work(
                     let run = Run { seed: options.seeds[job.1], quick: options.quick, progress };
                     let findings = (selected[job.0].experiment.run)(&run);
                     let seconds = began.elapsed().as_secs_f64();
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push(Done { job, findings, seconds });
+                    note(job, Done { findings, seconds });
                 }
             });
         }
     });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Judges the results by the rules.
@@ -241,6 +253,21 @@ pub(crate) mod tests {
         assert!(a.holds);
         assert!(!b.holds, "seed 3 breaks it");
         assert_eq!((a.mean(0), a.range(0)), (2.0, (1.0, 3.0)));
+    }
+
+    #[test]
+    fn complete_experiments_are_told_before_the_others_end() {
+        let selected = [Selected::whole(&FAKE), Selected::whole(&FAKE)];
+        let options = Options { seeds: vec![1, 2], quick: false };
+        let told = Mutex::new(Vec::new());
+        let so_far = |results: &[ExperimentResult]| told.lock().unwrap().push(results.len());
+        run_with(&selected, &options, &Unwatched, &so_far).unwrap();
+        assert_eq!(told.into_inner().unwrap(), [1, 2]);
+        // One that fails is not among them.
+        let told = Mutex::new(Vec::new());
+        let so_far = |results: &[ExperimentResult]| told.lock().unwrap().push(results.len());
+        run_with(&selected, &Options { seeds: vec![13], quick: false }, &Unwatched, &so_far).unwrap_err();
+        assert_eq!(told.into_inner().unwrap(), [0, 0]);
     }
 
     #[test]

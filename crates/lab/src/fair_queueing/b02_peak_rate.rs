@@ -18,7 +18,7 @@ pub(crate) const B2: Experiment = Experiment { spec: &SPEC, steps: 5, run };
 static SPEC: Spec = Spec {
     id: "B2",
     title: "Ten readers in order against the peak rate",
-    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1, table 1",
     drive: DRIVE_3,
     workload: "ten greedy readers of a file each, in order; each file read alone",
     claims: &[Claim {

@@ -17,18 +17,19 @@ pub(crate) const B10: Experiment = Experiment { spec: &SPEC, steps: 36, run };
 static SPEC: Spec = Spec {
     id: "B10",
     title: "Compiling, checking out and merging on a loaded disk",
-    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.5, figures 8, 9",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.5, figures 8 and 9",
     drive: DRIVE_3,
     workload: "one tool beside each of the four loads, a minute each",
     claims: &[Claim {
         id: "B10",
-        claim: "compile progress; checkout and merge progress, BFQ+ against CFQ",
-        paper: "same; better",
-        rule: "within 10%; better",
+        claim: "compile progress; checkout and merge progress, BFQ+ against CFQ; and against BFQ",
+        paper: "same; better; at least the same",
+        rule: "within 10%; better (0%); at least BFQ's (0%)",
         checks: &[
             Check { what: "compile, 10r-seq or 10r-rand, whichever differs more", unit: "%", test: Test::AtMost(10.0) },
             Check { what: "checkout, 10r-seq or 10r-rand, whichever gains less", unit: "%", test: Test::AtLeast(0.0) },
             Check { what: "merge, 10r-seq or 10r-rand, whichever gains less", unit: "%", test: Test::AtLeast(0.0) },
+            Check { what: "over BFQ, the tool and load that gain least", unit: "%", test: Test::AtLeast(0.0) },
         ],
         quick: true,
         note: "",
@@ -40,6 +41,7 @@ static SPEC: Spec = Spec {
 fn run(run: &Run) -> Result<Findings, RunError> {
     let mut f = Findings::default();
     let (mut rows, mut figures) = (Vec::new(), Vec::new());
+    let mut over_bfq = f64::INFINITY;
     for (name, tool) in TOOLS {
         let what = format!(", {name}");
         let (more, steps) = by_load(run, &compared(), &what, |policy, load, seed| {
@@ -57,14 +59,16 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             Ok((steps(SECONDS)? - steps(RAISED_S)?) as f64)
         })?;
         rows.extend(more);
-        let gain = |load: usize| 100.0 * (steps[0][load] / steps[2][load] - 1.0);
+        let gain = |load: usize, over: usize| 100.0 * (steps[0][load] / steps[over][load] - 1.0);
         // The report has no writers here.
-        let gains = [gain(0), gain(1)];
+        let gains = [gain(0, 2), gain(1, 2)];
+        over_bfq = over_bfq.min(gain(0, 1)).min(gain(1, 1));
         figures.push(match name {
             "compile" => gains.into_iter().map(f64::abs).fold(0.0, f64::max),
             _ => gains.into_iter().fold(f64::INFINITY, f64::min),
         });
     }
+    figures.push(over_bfq);
     f.figure("B10", &figures);
     f.charts.push(beside::chart(&FIGURE_8, "Mean of the runs.", &progress(&rows, false)));
     let about = "The report has percent of the task. Mean of the runs.";

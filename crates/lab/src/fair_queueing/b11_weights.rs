@@ -130,8 +130,8 @@ impl Observer for Watch {
         if self.seconds.len() <= second {
             self.seconds.resize(second + 1, Default::default());
         }
-        let (bytes, time) = &mut self.seconds[second];
-        bytes[done.owner as usize] += f64::from(done.count);
+        let (sectors, time) = &mut self.seconds[second];
+        sectors[done.owner as usize] += f64::from(done.count);
         time[done.owner as usize] += done.done.since(self.last.max(done.dispatched)).0 as f64;
         self.last = done.done;
         for (i, lag) in self.lags.iter_mut().enumerate() {
@@ -157,7 +157,7 @@ fn proved_bound(largest: f64, share: f64) -> f64 {
 const REQUEST_SECTORS: f64 = 256.0;
 
 /// The sectors, and the time, of each application in every [`WINDOW`] consecutive seconds, and the
-/// furthest that one was behind, of the proved bound.
+/// largest lag of an application, as a fraction of the proved bound.
 fn shares(run: &Run, mixed: bool) -> Result<(Windows, Windows, f64), RunError> {
     let rules = BfqRules { low_latency: None, ..BfqRules::plus() };
     let slice = rules.slice.as_secs_f64();

@@ -12,9 +12,9 @@ use crate::experiment::Cell;
 /// What was measured for one bar.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Measured {
-    /// One of [`Figure::groups`]; of others there is no bar.
+    /// One of [`Figure::groups`]; a value of any other group is not drawn.
     pub group: String,
-    /// One of [`Figure::rows`], likewise.
+    /// One of [`Figure::rows`]; a value of any other row is not drawn.
     pub row: String,
     /// The least value where there are several.
     pub least: Option<f64>,
@@ -133,10 +133,11 @@ fn measured_label(m: &Measured, stated: &[(&Stated, f64)]) -> String {
 fn published(value: Value, base: f64) -> Extent {
     let (from, to, label) = match value {
         Value::Is(v) => (None, v, bar_figure(v)),
-        Value::Below(v) => (None, v, format!("below {}", bar_figure(v))),
+        // A limit is a mark at its place and no bar: nothing was measured there.
+        Value::Below(v) => (Some(v), v, format!("below {}", bar_figure(v))),
         Value::Range(low, high) => (Some(low), high, format!("{} to {}", bar_figure(low), bar_figure(high))),
         Value::Times(v, of) => (None, v * base, format!("{} × {of}", bar_figure(v))),
-        Value::AtMostTimes(v, of) => (None, v * base, format!("at most {} × {of}", bar_figure(v))),
+        Value::AtMostTimes(v, of) => (Some(v * base), v * base, format!("at most {} × {of}", bar_figure(v))),
     };
     Extent { from, to, label }
 }
@@ -233,7 +234,7 @@ pub(super) mod tests {
         assert_eq!(got[1].3, "did not end");
         let off = [Measured::new("5r5w-seq", NOT_RAISED_NAME, 0.4)];
         let got = bars(&chart(&paper::FIGURE_5A, "", &off));
-        assert_eq!(got[0].4, [Extent { from: None, to: 0.55, label: "below 0.55".into() }]);
+        assert_eq!(got[0].4, [Extent { from: Some(0.55), to: 0.55, label: "below 0.55".into() }]);
     }
 
     #[test]

@@ -9,11 +9,11 @@ use crate::common::policy_run::{DRIVE_1, DRIVE_2, DRIVE_3, NOT_RAISED_NAME as NO
 /// A figure or table of the report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figure {
-    /// Which one.
+    /// Its number, as in "figure 3".
     pub place: &'static str,
     /// What it shows.
     pub title: &'static str,
-    /// The axis of ours, with the unit.
+    /// The axis of our chart, with the unit.
     pub axis: &'static str,
     /// Whether its values span several powers of ten.
     pub log: bool,
@@ -24,7 +24,7 @@ pub(super) struct Figure {
     pub rows: &'static [&'static str],
     /// What is stated without a number.
     pub in_words: &'static str,
-    /// What is stated with one.
+    /// The numbers that are stated.
     pub stated: &'static [Stated],
 }
 

@@ -138,7 +138,11 @@ impl Scenario {
             Some(below) => below.strip_prefix(':').unwrap_or(name),
             None => name,
         };
-        below.parse().map_err(|_| NameError::unknown("admit", name, &ADMITS).into())
+        below.parse().map_err(|e: NameError| match below.starts_with("bfq+:") {
+            // The error names the switch.
+            true => e.into(),
+            false => NameError::unknown("admit", name, &ADMITS).into(),
+        })
     }
 
     /// Returns whether streams have guarantees, and the handling of an optional stream's requests

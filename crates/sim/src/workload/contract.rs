@@ -48,6 +48,9 @@ pub trait Workload {
         self.finished(ask.owner, now);
     }
 
+    /// Notifies it that the run ends now, with whatever is not finished.
+    fn ended(&mut self, _now: Time) {}
+
     /// Whether it is endless, so that a run needs another limit.
     fn endless(&self) -> bool;
 

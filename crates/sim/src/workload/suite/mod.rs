@@ -60,6 +60,8 @@ pub trait Actor: std::fmt::Debug + Send {
     fn take(&mut self) -> Piece;
     /// Notifies it that a request of one of its processes is finished.
     fn finished(&mut self, process: u32, now: Time);
+    /// Notifies it that the run ends now: what it waits for does not come any more.
+    fn ended(&mut self, _now: Time) {}
     /// Returns its further results; its bytes are counted by [`Suite`].
     fn account(&self) -> Account {
         Account::default()
@@ -71,6 +73,8 @@ pub trait Actor: std::fmt::Debug + Send {
 pub struct Account {
     /// Duration of each start-up.
     pub starts: Vec<Dur>,
+    /// Time from the beginning of a start-up that was not finished at the end of the run.
+    pub unfinished: Option<Dur>,
     /// Frames shown, and frames dropped.
     pub shown: u64,
     /// See `shown`.
@@ -220,6 +224,10 @@ impl Workload for Suite {
         self.seconds[i][second] += sectors * self.sector_bytes;
         let heard = if sync { now + self.host.draw(&mut self.hosts) } else { now };
         self.actors[i].finished(owner / STEP, heard);
+    }
+
+    fn ended(&mut self, now: Time) {
+        self.actors.iter_mut().for_each(|actor| actor.ended(now));
     }
 
     fn endless(&self) -> bool {

@@ -61,6 +61,7 @@ pub struct Starts {
     due: Option<Time>,
     at: u64,
     starts: Vec<Dur>,
+    unfinished: Option<Dur>,
     most: usize,
 }
 
@@ -80,6 +81,7 @@ impl Starts {
             due: (most > 0).then_some(first),
             at: 0,
             starts: Vec::new(),
+            unfinished: None,
             most,
         }
     }
@@ -141,7 +143,12 @@ impl Actor for Starts {
         (self.due, self.left, self.process) = (Some(self.begun), self.program.reads, self.process + 1);
     }
 
+    fn ended(&mut self, now: Time) {
+        let is_started = self.starts.len() < self.most && now > self.begun;
+        self.unfinished = is_started.then(|| now.since(self.begun));
+    }
+
     fn account(&self) -> Account {
-        Account { starts: self.starts.clone(), ..Account::default() }
+        Account { starts: self.starts.clone(), unfinished: self.unfinished, ..Account::default() }
     }
 }

@@ -302,6 +302,25 @@ fn a_player_asks_for_a_window_when_it_touches_the_last_one_and_drops_the_frames_
 }
 
 #[test]
+fn a_player_that_starves_drops_what_it_does_not_get_and_a_start_that_is_cut_off_counts() {
+    let mut player = Player::new(&DISK, 1_000_000, 20, Time::ZERO, (0, FILES));
+    player.take();
+    player.ended(Time::ZERO + Dur::from_secs(11));
+    // Ten seconds of the clip, which begins after a second.
+    assert_eq!((player.account().shown, player.account().dropped), (0, 10 * FRAMES));
+    let mut starts = Starts::new(&DISK, Program::BASH, Time::ZERO, Dur::from_secs(1), 2, 7);
+    let end = pieces(&mut starts, 19, READ_TIME)[18].0 + Dur::from_secs(60);
+    starts.ended(end);
+    let Account { starts: took, unfinished, .. } = starts.account();
+    assert_eq!((took.len(), unfinished), (1, Some(end.since(Time::ZERO + took[0] + Dur::from_secs(1)))));
+    // None is cut off between two of them.
+    let mut starts = Starts::new(&DISK, Program::BASH, Time::ZERO, Dur::from_secs(1), 1, 7);
+    pieces(&mut starts, 18, READ_TIME);
+    starts.ended(end);
+    assert_eq!(starts.account().unfinished, None);
+}
+
+#[test]
 fn a_tools_step_is_its_reads_its_work_and_its_writes_of_their_sizes_at_the_end_of_the_programs() {
     for tool in [Tool::COMPILE, Tool::CHECKOUT, Tool::MERGE] {
         let mut work = Work::new(&DISK, tool, Time::ZERO, 3);

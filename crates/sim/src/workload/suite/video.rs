@@ -98,6 +98,11 @@ impl Actor for Player {
         self.now = now;
     }
 
+    fn ended(&mut self, now: Time) {
+        // One that starves until the end has dropped these frames, too.
+        self.count(now);
+    }
+
     fn account(&self) -> Account {
         Account { shown: self.frames - self.dropped, dropped: self.dropped, ..Account::default() }
     }
