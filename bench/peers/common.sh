@@ -27,9 +27,9 @@ finish() {
     load=
     for was in $resized; do
         queue=/sys/block/${was%:*}/queue
-        # The kernel shows the default again when a scheduler is gone, and ignores a number that it
-        # shows already, while the queue below is still as it was made. So that number is made
-        # another one first.
+        # When a scheduler is gone the kernel shows the default number again, although the queue
+        # below still has another one, and ignores a number that it shows already. So a different
+        # number is written first.
         echo none 2>/dev/null >"$queue/scheduler" || true
         for number in "$depth" "${was#*:}"; do echo "$number" 2>/dev/null >"$queue/nr_requests" || true; done
     done
@@ -54,7 +54,7 @@ beside() {
 # Starts a server: serve COMMAND...
 serve() {
     rm -f "$dir/disk.img" "$dir/nbd.sock" "$dir/control.sock"
-    # What a scrub has done of one disk is nothing to the next one.
+    # A scrub's journal is of one disk, and must not be continued on the next one.
     rm -rf "$dir/state"
     "$headtime" "$@" --json >"$dir/served" 2>"$dir/log" &
     server=$!
@@ -97,12 +97,15 @@ schedule() {
     echo 1 >"$queue/rotational"
 }
 
-# queue_depth: commands that the drive takes, in $depth.
+# queue_depth: commands that the drive takes, in $depth, and its size in GiB, in $gib.
 queue_depth() {
-    profile=$("$headtime" profiles show "$drive") || return 1
-    depth=$(printf '%s\n' "$profile" |
-        awk '/^\[/ { queue = $0 == "[electronics.queue]" } queue && /^depth/ { print $3 }')
-    depth=${depth:-1}
+    both=$("$headtime" profiles --json | python3 -c '
+import json, sys
+drives = {drive["name"]: drive for drive in json.load(sys.stdin)}
+drive = drives.get(sys.argv[1]) or sys.exit(1)
+print(drive["queue_depth"], drive["sectors"] * drive["sector_bytes"] >> 30)' "$drive") || return 1
+    depth=${both% *}
+    gib=${both#* }
 }
 
 # The disk in parts of 24 GiB: the program's is number 0, ten readers' are 1 to 10.
@@ -165,7 +168,11 @@ begin() {
 end() {
     finish
     late=$(awk '/"lateness_us"/ { l = 1 } l && /"p99"/ { gsub(/[^0-9]/, "", $2); print $2 / 1000; exit }' "$dir/served")
-    late=${late:-0}
+    [ -n "$late" ] || {
+        say "the server did not say how late it was:"
+        tail -3 "$dir/log" >&2
+        exit 1
+    }
 }
 
 # settings WHO: a line on the queues of what is attached, for the table and for the report.

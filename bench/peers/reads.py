@@ -256,12 +256,19 @@ def main():
     flags.add_argument("--control")
     # What was started ends with this.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    figures = measure(flags.parse_args())
+    arguments = flags.parse_args()
+    if arguments.scrub == "headtime" and not (arguments.headtime and arguments.control):
+        flags.error("--scrub headtime: expected --headtime and --control, too")
+    if arguments.scrub.endswith("-rate") and not arguments.rate:
+        flags.error(f"--scrub {arguments.scrub}: expected --rate, too")
+    figures = measure(arguments)
     print("\t".join(f"{name}={value:.3f}" for name, value in figures.items()))
 
 
 if __name__ == "__main__":
     try:
         main()
-    except (OSError, ValueError, KeyError, StopIteration) as e:
+    except (KeyError, TypeError, AttributeError) as e:
+        sys.exit(f"reads.py: fio's output is not as expected: {type(e).__name__}: {e}")
+    except (OSError, ValueError, StopIteration) as e:
         sys.exit(f"reads.py: {e}")

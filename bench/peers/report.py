@@ -13,6 +13,7 @@ is left out for both sides, so that no side loses its best row alone.
 import json
 import os
 import platform
+import re
 import sys
 import tempfile
 
@@ -39,43 +40,56 @@ COMPARED = [
 ]
 
 
-def number(text):
-    """A number if the text is one, otherwise the text.
+# Fields that are names, whatever they look like.
+NAMES = {"test", "drive", "trace", "scheduler", "scrub"}
 
-    >>> number("3"), number("0.50"), number("kyber")
-    (3, 0.5, 'kyber')
+
+def value_of(name, text):
+    """A field's value: a number if the text is one, otherwise the text.
+
+    >>> value_of("depth", "3"), value_of("p99_ms", "0.50"), value_of("headtime", "headtime 0.1"), value_of("trace", "007")
+    (3, 0.5, 'headtime 0.1', '007')
+    >>> value_of("p99_ms", "nan")
+    Traceback (most recent call last):
+    ValueError: p99_ms: expected a number, found nan
     """
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
+    if name not in NAMES and re.fullmatch(r"[0-9]+([.][0-9]*)?", text):
+        return float(text) if "." in text else int(text)
+    if is_figure(name):
+        raise ValueError(f"{name}: expected a number, found {text}")
     return text
 
 
 def noted(lines):
     """Settings and measurements of run.sh's lines.
 
-    >>> settings, rows = noted(["setting\\tseconds=30\\n", "figures\\trepetition=1\\ttest=reads\\tp99_ms=9.5\\n"])
+    >>> figures = "figures\\trepetition=1\\ttest=reads\\tdrive=d\\tscheduler=bfq\\tp99_ms=9.5\\n"
+    >>> settings, rows = noted(["setting\\tseconds=30\\n", figures])
     >>> settings
     {'seconds': 30}
     >>> rows
-    [{'repetition': 1, 'test': 'reads', 'figures': {'p99_ms': 9.5}}]
+    [{'repetition': 1, 'test': 'reads', 'drive': 'd', 'scheduler': 'bfq', 'figures': {'p99_ms': 9.5}}]
+    >>> noted(["figures\\n"])
+    Traceback (most recent call last):
+    ValueError: expected a measurement with drive, repetition, scheduler, test, found 'figures'
     """
     settings, rows = {}, []
     for line in lines:
         kind, *fields = line.rstrip("\n").split("\t")
-        pairs = {name: number(value) for name, _, value in (field.partition("=") for field in fields)}
+        pairs = {name: value_of(name, value) for name, _, value in (field.partition("=") for field in fields)}
         if kind == "setting":
             settings.update(pairs)
         else:
+            missing = {"repetition", "test", "drive", "scheduler"} - pairs.keys()
+            if missing:
+                raise ValueError(f"expected a measurement with {', '.join(sorted(missing))}, found {line.strip()!r}")
             row = {name: value for name, value in pairs.items() if not is_figure(name)}
             rows.append({**row, "figures": {name: value for name, value in pairs.items() if is_figure(name)}})
     return settings, rows
 
 
 def is_figure(name):
-    """Whether a field is measured. How late the drive was is, but it is no result."""
+    """Whether a field is measured. The lateness of the drive is measured, too, but it is not compared."""
     return name in FIGURES or name == "late_p99_ms"
 
 
@@ -247,7 +261,7 @@ def host():
 def save(path, report):
     """Writes the report beside its name first, so that no half of it is ever found there.
 
-    What cannot be written whole leaves the old report, and nothing else:
+    A link stays, and the file that it names is replaced. What cannot be written whole leaves the old report, and nothing else:
 
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = os.path.join(directory, "peers.json")
@@ -258,11 +272,12 @@ def save(path, report):
     ...         print(os.listdir(directory), open(path, encoding="utf-8").read().split())
     ['peers.json'] ['{', '"seconds":', '30', '}']
     """
-    directory = os.path.dirname(path) or "."
+    path = os.path.realpath(path)
+    directory = os.path.dirname(path)
     temporary = tempfile.NamedTemporaryFile("w", dir=directory, prefix=".report-", delete=False, encoding="utf-8")
     try:
         with temporary:
-            # What a new file's rights are, a temporary one's are not.
+            # A temporary file is for its owner only; the report has the rights of any new file.
             mask = os.umask(0)
             os.umask(mask)
             os.fchmod(temporary.fileno(), 0o666 & ~mask)
@@ -290,7 +305,10 @@ def main():
         if len(arguments) == 3:
             save(arguments[2], {"host": host(), "settings": settings, "measurements": rows, "ratios": found})
     except OSError as e:
-        print(f"report.py: {e}", file=sys.stderr)
+        print(f"report.py: {' and '.join(arguments[::2])}: {e}", file=sys.stderr)
+        return 1
+    except ValueError as e:
+        print(f"report.py: {arguments[0]}: {e}", file=sys.stderr)
         return 1
     return 0
 

@@ -8,14 +8,14 @@
 #
 # * Start-up: a recorded start of a program on the idle disk, and while ten readers run. The
 #   kernel's schedulers know processes, `headtime serve` knows exports. So headtime has eleven block
-#   devices, one for each application, and the kernel has one: a scheduler of the kernel schedules
-#   one device, and what could join eleven devices below it (device-mapper, md, a concatenating NBD
-#   server) is missing in many kernels, or is one more hop on this side alone. Two more rows tell
-#   what that costs, both without a scheduler on either side: none-11 is the kernel's none with
+#   devices, one for each application, and the kernel has one. A scheduler of the kernel schedules
+#   one device. What could join eleven devices below it (device-mapper, md) is missing in many
+#   kernels, and an NBD server that joins them would be one more hop for the kernel alone. Two more
+#   rows show what the devices cost; neither has a scheduler. none-11 is the kernel's none with
 #   eleven devices of the same drive, fifo-11 is `headtime serve` with eleven exports in order of
-#   arrival. From none to none-11 is the difference of the devices, from none-11 to fifo-11 that of
-#   the server. The readers' rate is that of all the time that they run, the start included: the
-#   seconds of --seconds, or longer if the start takes longer.
+#   arrival. Compare none with none-11 for the cost of the devices, and none-11 with fifo-11 for
+#   that of the server. The readers' rate is that of all the time that they run, the start included:
+#   the seconds of --seconds, or longer if the start takes longer.
 # * Random reads, alone and beside a read of the whole disk. Both sides have one device. The whole
 #   disk is read by `headtime scrub`, or by dd in the idle class or in the usual one, each as fast
 #   as it gets; then by fio at the rate that headtime's scrub had, in the idle class and in the
@@ -25,7 +25,7 @@
 #
 # The device below the kernel's scheduler takes as many commands as the drive, but at least 4, the
 # kernel's minimum. The last column is how late completions of the virtual drive were (p99): on a
-# busy machine the drive itself is late.
+# busy machine the drive itself is late. Ratios leave such repetitions out; report.py has the limit.
 # Names of files are taken as they are.
 set -euf
 
@@ -46,7 +46,8 @@ With the defaults the random reads take four and a half hours, and each trace ha
 
 In the environment:
   HEADTIME   the program [target/release/headtime of this source tree]
-  DRIVE      the virtual drive [hitachi-7k1000c, which has a command queue], one or several of `headtime profiles`
+  DRIVE      the virtual drive [hitachi-7k1000c, which has a command queue], one or several of `headtime profiles`,
+             of at least 280 GiB each
   TMPDIR     where the backing file is
 TEXT
 }
@@ -58,8 +59,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 refuse() { say "$*; --help lists the flags"; exit 2; }
 # number FLAG VALUE LEAST: VALUE is a whole number.
 number() {
-    case $2 in '' | 0* | *[!0-9]* | ???????*) refuse "$1: expected a whole number from $3, found '$2'" ;; esac
-    [ "$2" -ge "$3" ] || refuse "$1: expected a whole number from $3, found $2"
+    case $2 in '' | 0* | *[!0-9]* | ???????*) refuse "$1: expected a whole number from $3 to 999999, found '$2'" ;; esac
+    [ "$2" -ge "$3" ] || refuse "$1: expected a whole number from $3 to 999999, found $2"
 }
 
 # distinct FLAG VALUE...: figures of two equal ones could not be told apart.
@@ -86,7 +87,12 @@ while [ $# -gt 0 ]; do
             traces="$traces$2$newline" names="$names$(basename "$2" .trace)$newline"
             shift
             ;;
-        --depths) depths=$2; for n in ${2:-0}; do number "$1" "$n" 1; done; shift ;;
+        --depths)
+            depths=$2
+            case $2 in *[!\ ]*) ;; *) refuse "$1: expected whole numbers, found none" ;; esac
+            for n in $2; do number "$1" "$n" 1; done
+            shift
+            ;;
         --json) json=$2; [ -n "$json" ] || refuse "--json: expected a file"; shift ;;
         --quick) quick=1 ;;
         -h | --help) usage; exit 0 ;;
@@ -103,6 +109,7 @@ warm=$([ -n "$quick" ] && echo 2 || echo 12)
 [ -z "$traces" ] || [ "$seconds" -gt "$warm" ] ||
     refuse "--seconds: expected more than $warm with a trace, found $seconds"
 drives=${DRIVE:-hitachi-7k1000c}
+[ -n "$(echo $drives)" ] || refuse "DRIVE: expected names of 'headtime profiles', found none"
 # shellcheck disable=SC2086
 distinct --depths $depths
 # shellcheck disable=SC2086
@@ -113,16 +120,20 @@ for tool in fio python3 losetup ionice dd awk; do
 done
 command -v nbdfuse >/dev/null || command -v nbd-client >/dev/null || { say "needs nbdfuse or nbd-client"; exit 1; }
 headtime=${HEADTIME:-$here/../../target/release/headtime}
-[ -x "$headtime" ] || {
+if [ ! -f "$headtime" ] || [ ! -x "$headtime" ]; then
     say "no program $headtime: build it with 'cargo build --release', or set HEADTIME"
     exit 1
-}
+fi
 if [ -n "$json" ]; then
     into=$(dirname "$json")
-    if [ ! -d "$into" ] || [ ! -w "$into" ] || [ -d "$json" ]; then refuse "--json: cannot write $json"; fi
+    # A device would be replaced by a file.
+    if [ -e "$json" ] && [ ! -f "$json" ]; then refuse "--json: expected a file, found something else at $json"; fi
+    tried=$(mktemp "$into/.report-XXXXXX" 2>/dev/null) || refuse "--json: cannot write into $into"
+    rm "$tried"
 fi
 for drive in $drives; do
     queue_depth 2>/dev/null || refuse "DRIVE: expected names of 'headtime profiles', found '$drive'"
+    [ "$gib" -ge 280 ] || refuse "DRIVE: expected drives of at least 280 GiB, found $drive with $gib"
 done
 old=$IFS
 IFS=$newline
@@ -135,9 +146,13 @@ IFS=$old
 [ "$(id -u)" = 0 ] || { say "needs to be root: it attaches block devices"; exit 1; }
 
 dir=$(mktemp -d)
+kept=
 export XDG_STATE_HOME="$dir/state"
-trap 'finish; rm -rf "$dir"' EXIT
+# Further signals must not interrupt what puts everything back.
+trap 'trap "" INT TERM HUP QUIT PIPE; finish; [ -n "$kept" ] || rm -rf "$dir"' EXIT
 trap 'exit 130' INT
+trap 'exit 131' QUIT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM HUP
 
 # note KIND FIELD...: a line for the report.
@@ -278,4 +293,8 @@ for repetition in $(seq "$repetitions"); do
 done
 set -- "$dir/notes"
 [ -z "$json" ] || set -- "$@" --json "$json"
-python3 "$here/report.py" "$@"
+python3 "$here/report.py" "$@" || {
+    kept=1
+    say "the measurements are kept in $dir/notes"
+    exit 1
+}

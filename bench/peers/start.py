@@ -2,6 +2,7 @@
 """Replays the reads of a recorded start of a program on a block device, and prints the seconds that it took.
 
 usage: start.py TRACE DEVICE
+       start.py TRACE --check       says whether there are reads in it
 
 One process reads, one read at a time, with O_DIRECT: what is asked for is what the device is asked for. Columns of a
 trace are those of the S benchmark suite: process, seconds since the last request, sectors, first sector, and five more.
@@ -13,7 +14,9 @@ import sys
 import time
 
 SECTOR = 512
-# What passed beyond this between two reads is thought. Less may have been the disk.
+# The largest request and the longest pause that a recorded start can have.
+MOST_SECTORS, LONGEST_S = 65_536, 3600.0
+# Of the time between two reads, what exceeds this is computation; the rest may have been the disk.
 DISK_S = 0.020
 # Places are folded into this many sectors, the part of the disk where programs lie; distances
 # within it stay.
@@ -34,9 +37,12 @@ def reads(lines):
     >>> length = [read[1] for read in reads(f"p 0 8 {8 * i} Seq 0 0 R {i} C" for i in range(40))]
     >>> length
     [131072, 32768]
+    >>> reads(["p inf 8 8 Seq 0 0 R 1 C"])
+    Traceback (most recent call last):
+    ValueError: line 1: expected a pause of at most 3600 s and at most 65536 sectors, found inf and 8
     """
     found = []
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         fields = line.split()
         if len(fields) < 9 or not (fields[2].isdecimal() and fields[3].isdecimal()):
             continue
@@ -44,6 +50,9 @@ def reads(lines):
             think = max(0.0, float(fields[1]) - DISK_S)
         except ValueError:
             think = 0.0
+        if not (think <= LONGEST_S and len(fields[2]) < 9 and int(fields[2]) <= MOST_SECTORS):
+            raise ValueError(f"line {number}: expected a pause of at most {LONGEST_S:.0f} s and at most {MOST_SECTORS} sectors, "
+                             f"found {fields[1]} and {fields[2]}")
         at, length = int(fields[3]) % FOLDED_SECTORS * SECTOR, int(fields[2]) * SECTOR
         if length == 0:
             continue
@@ -90,6 +99,9 @@ def main():
     except OSError as e:
         print(f"start.py: {trace} on {device}: {e}", file=sys.stderr)
         return 1
+    except ValueError as e:
+        print(f"start.py: {trace}: {e}", file=sys.stderr)
+        return 2
     return 0
 
 
