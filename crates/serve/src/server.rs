@@ -23,6 +23,7 @@ use crate::destage::inside::{MAX_CACHED, Working};
 use crate::device::Device;
 use crate::engine::inbox::{Inbox, Outbox, inbox};
 use crate::engine::messages::EngineMessage;
+use crate::engine::pieces::MAX_PIECES;
 use crate::engine::snapshot::Snapshot;
 use crate::engine::{End, Engine};
 use crate::net::address::{Address, ListenError};
@@ -42,8 +43,8 @@ mod watching;
 pub use handle::Handle;
 
 /// Requests that the core must be able to hold: each write may need one read before it
-/// ([`crate::engine::image`]), and there is the final flush.
-pub const CAPACITY: usize = 2 * (MAX_REQUESTS + MAX_CACHED) + 1;
+/// ([`crate::engine::image`]), large requests are in pieces, and there is the final flush.
+pub const CAPACITY: usize = 2 * (MAX_REQUESTS + MAX_CACHED) + MAX_PIECES + 1;
 /// Calls other than requests that may be queued for the engine.
 pub const MAX_CALLS: usize = 4096;
 /// Messages of the server itself: of its streams, each from a thread of its own (tokio has at most

@@ -49,6 +49,11 @@ impl Core {
         }
     }
 
+    /// Returns whether a policy shares the disk.
+    pub fn has_policy(&self) -> bool {
+        self.admit.is_some()
+    }
+
     /// Tells whether the next request of an application is held back above the scheduler, as by a
     /// [`Throttle`](crate::Throttle). Meanwhile ADMIT does not let the disk idle for it, because the
     /// request would not come, and the application does not become new again.

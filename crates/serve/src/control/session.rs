@@ -416,6 +416,7 @@ impl Session {
             share,
             preserves: false,
             limited: Dur::ZERO,
+            piece_of: None,
         };
         Ok(self.service.engine.send(EngineMessage::Submit(submission))?)
     }

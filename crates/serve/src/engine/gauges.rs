@@ -99,9 +99,17 @@ impl Gauges {
         }
     }
 
-    /// Counts a completed request, for which the disk idled for `idled` in favour of another
-    /// application.
-    pub(crate) fn finished(&mut self, submission: &Submission, finished: &Finished, idled: Dur) {
+    /// Counts a client's completed request, the first piece of which was dispatched at `dispatched`,
+    /// and for which the disk idled for `idled` in favour of another application. `finished` is its
+    /// last piece.
+    pub(crate) fn finished(
+        &mut self,
+        submission: &Submission,
+        finished: &Finished,
+        has_failed: bool,
+        dispatched: Time,
+        idled: Dur,
+    ) {
         let owner = self.owners.entry(submission.owner).or_default();
         match submission.kind {
             Kind::Read => owner.counts.reads += 1,
@@ -109,15 +117,19 @@ impl Gauges {
             Kind::Flush => owner.counts.flushes += 1,
         }
         owner.counts.sectors += u64::from(submission.count);
-        owner.counts.failed += u64::from(finished.outcome != headtime_disk::Outcome::Ok);
+        owner.counts.failed += u64::from(has_failed);
         let all = submission.limited + finished.done.saturating_since(finished.submitted);
         owner.response.saturating_record(all.0 / 1_000);
-        let waited = finished.dispatched.saturating_since(finished.submitted);
+        let waited = dispatched.saturating_since(finished.submitted);
         let (idle, parts) = (idled.min(waited), &mut owner.counts.parts);
         parts.limit += submission.limited;
         parts.turn += waited.saturating_sub(idle);
         parts.idle += idle;
-        parts.drive += finished.done.saturating_since(finished.dispatched);
+        parts.drive += finished.done.saturating_since(dispatched);
+    }
+
+    /// Counts the head's time for a request, or for a piece of one.
+    pub(crate) fn positioned(&mut self, finished: &Finished) {
         if let Some(p) = finished.prediction.filter(|p| !p.cached) {
             self.head_time.seek += p.seek;
             self.head_time.rotate += p.latency;

@@ -60,6 +60,8 @@ pub struct Submission {
     pub preserves: bool,
     /// How long it waited for the limit of its export; set by the engine.
     pub limited: Dur,
+    /// The divided request of which it is a piece; set by the engine.
+    pub piece_of: Option<u32>,
 }
 
 impl Submission {
@@ -76,6 +78,7 @@ impl Submission {
             share: None,
             preserves: false,
             limited: Dur::ZERO,
+            piece_of: None,
         }
     }
 

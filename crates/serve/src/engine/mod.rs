@@ -10,7 +10,7 @@
 //! * [`inbox`]: the message queue; [`messages`]: the messages; [`handle`]: questions to the engine
 //! * `queue_order`: when messages, limited requests and calls are processed
 //! * [`requests`]: foreground requests and their data; [`completed`]: completed commands;
-//!   [`limited`]: requests that wait for the limit of their export
+//!   [`limited`]: requests that wait for the limit of their export; [`pieces`]: large requests
 //! * [`background`]: freeblock sessions and their data; [`session_event`]: events for clients;
 //!   [`staged`]: data to be written; [`paced`]: calls that take long
 //! * [`image`]: data that must be read before it is overwritten
@@ -26,6 +26,7 @@ pub mod inbox;
 pub(crate) mod limited;
 pub mod messages;
 pub(crate) mod paced;
+pub(crate) mod pieces;
 pub(crate) mod requests;
 pub mod session_event;
 pub mod snapshot;
@@ -49,8 +50,9 @@ use completed::CompletedCommand;
 use gauges::Gauges;
 use inbox::Inbox;
 use limited::Limited;
-use messages::{EngineMessage, Submission};
+use messages::{Answer, EngineMessage, Submission};
 use paced::OTHER_WORK_RATIO;
+use pieces::Pieces;
 use requests::Requests;
 
 /// Messages per round, so that a flood of them does not delay completions.
@@ -87,6 +89,7 @@ pub struct Engine<S, D, T = Clock> {
     inbox: Inbox<EngineMessage>,
     limited: Limited,
     requests: Requests,
+    pieces: Pieces,
     background: Background,
     gauges: Gauges,
     recorder: Option<Recorder>,
@@ -114,6 +117,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             inbox,
             limited: Limited::new(sector_bytes),
             requests: Requests::default(),
+            pieces: Pieces::default(),
             background: Background::new(sector_bytes),
             gauges: Gauges::new(),
             recorder: None,
@@ -247,7 +251,14 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 lbn = range.end();
             }
         }
-        self.put(submission, now);
+        let in_turns = self.core.core().is_some_and(|c| c.has_policy() && c.promised_from().is_none());
+        match in_turns {
+            true => {
+                let pieces = self.pieces.divide(submission, self.sector_bytes);
+                pieces.into_iter().for_each(|piece| self.put(piece, now));
+            }
+            false => self.put(submission, now),
+        }
     }
 
     /// Returns whether guarantees for streams are enabled.
@@ -291,7 +302,19 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             let range = TaskRange { lbn: submission.lbn, count: u64::from(submission.count) };
             self.background.preserved(&range, &completed, core, now);
         }
-        submission.answer(Err(fault));
+        self.reply(submission, Err(fault));
+    }
+
+    /// Answers a client's request, or takes the answer to a piece of one; returns whether a client
+    /// has its answer now.
+    fn reply(&mut self, submission: Submission, answer: Answer) -> bool {
+        match self.pieces.finished(submission, None, answer) {
+            Some((whole, _, answer)) => {
+                whole.answer(answer);
+                true
+            }
+            None => false,
+        }
     }
 
     fn completed(&mut self, done: Done, now: Time) {
@@ -343,7 +366,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                     self.background.preserved(&range, completed, core, now);
                     return;
                 }
-                self.gauges.finished(&submission, &finished, self.core.idled(now).saturating_sub(idled));
+                self.gauges.positioned(&finished);
                 if let Some(recorder) = &mut self.recorder {
                     recorder.completed(finished.request, &submission, completed.fault.is_none(), now);
                 }
@@ -354,7 +377,13 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                     }
                     None => Ok(Bytes::new()),
                 };
-                submission.answer(answer);
+                let whole = self.pieces.finished(submission, Some(finished.dispatched), answer);
+                if let Some((submission, dispatched, answer)) = whole {
+                    let idled = self.core.idled(now).saturating_sub(idled);
+                    let dispatched = dispatched.unwrap_or(finished.dispatched);
+                    self.gauges.finished(&submission, &finished, answer.is_err(), dispatched, idled);
+                    submission.answer(answer);
+                }
             }
             Action::Background(event) => {
                 let core = self.core.core().expect("only a core has background work");
@@ -365,7 +394,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.completed(request, &submission, false, now);
                 }
-                submission.answer(Err(Fault::Late));
+                self.reply(submission, Err(Fault::Late));
             }
             Action::Overdue(overdue) => self.gauges.overdue(&overdue),
         }
@@ -422,9 +451,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         (now >= by).then(|| {
             let mut given_up = self.requests.drain();
             given_up.extend(std::iter::from_fn(|| self.limited.next(now)).map(|(submission, _)| submission));
-            let count = given_up.len();
-            given_up.into_iter().for_each(|submission| submission.answer(Err(Fault::Gone)));
-            End::GivenUp(count)
+            let answered = given_up.into_iter().filter_map(|one| self.reply(one, Err(Fault::Gone)).then_some(()));
+            End::GivenUp(answered.count())
         })
     }
 

@@ -32,6 +32,45 @@ fn ratio(rig: &mut Rig, at: &mut [u64; 2], under_way: &mut BTreeMap<u64, u32>) -
 }
 
 #[test]
+fn an_application_with_requests_of_32_mib_holds_the_disk_for_one_piece_at_a_time() {
+    let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
+    let config = Config::new(Order::Sptf).with_capacity(200);
+    let core = Core::new(config, model).admitting(&Policy::Bfq(BfqRules { low_latency: None, ..BfqRules::plus() }));
+    let (device, file) = drive(DriveConfig::default());
+    let mut rig = Rig::under(core, device, file);
+    let weights = [1, 1000].map(ExportSettings::weighing).to_vec();
+    rig.engine.send(EngineMessage::Settings(weights)).unwrap();
+    let (mut under_way, mut at, mut small) = (BTreeMap::new(), 0, 0_u64);
+    let mut ask = |rig: &mut Rig, under_way: &mut BTreeMap<u64, u32>, owner: u32| {
+        let (lbn, count) = match owner {
+            0 => (8_000_000 + 65_536 * (at % 64), 65_536),
+            _ => (at * 1_234_577 % 7_000_000, 8),
+        };
+        at += 1;
+        under_way.insert(rig.read_as(owner, lbn, count), owner);
+    };
+    [0, 0, 1].into_iter().for_each(|owner| ask(&mut rig, &mut under_way, owner));
+    let (began, mut large) = (Instant::now(), 0);
+    while large < 3 && small < 200 && began.elapsed() < Duration::from_secs(60) {
+        let (id, answer) = rig.answer();
+        let owner = under_way.remove(&id).expect("it was asked for");
+        assert_eq!(answer.unwrap().len(), [65_536 * 512, 8 * 512][owner as usize]);
+        // It pauses for longer than the disk idles for it, so the other has the disk each time.
+        match owner {
+            0 => large += 1,
+            _ => {
+                small += 1;
+                std::thread::sleep(Duration::from_millis(4));
+            }
+        }
+        ask(&mut rig, &mut under_way, owner);
+    }
+    // 26 pieces each.
+    assert!(small > 60, "{small} small requests beside {large} large ones");
+    assert_eq!(rig.end(), End::Drained);
+}
+
+#[test]
 fn shares_are_as_weights_say_and_change_when_they_do() {
     let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
     let config = Config::new(Order::Sptf).with_capacity(100);

@@ -53,6 +53,7 @@ impl Client<'_> {
             share: Some(share),
             preserves: false,
             limited: Dur::ZERO,
+            piece_of: None,
         };
         let to = self.shared.caches.get(&owner).unwrap_or(&self.shared.engine);
         if to.send(EngineMessage::Submit(submission)).is_err() {

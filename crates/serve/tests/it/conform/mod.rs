@@ -247,6 +247,7 @@ pub fn ask(a: &Arrival) -> Submission {
         share: None,
         preserves: false,
         limited: headtime_disk::Dur::ZERO,
+        piece_of: None,
     }
 }
 

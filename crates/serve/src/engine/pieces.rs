@@ -1,0 +1,180 @@
+//! Large requests in pieces, where a policy shares the disk.
+//!
+//! A client may ask for 32 MiB at once, which take a disk up to a second, and no policy can
+//! interrupt a command. Beside such requests an export of another client would lose its share
+//! whenever it is without a request for a moment. So a request of more than [`PIECE_BYTES`] is
+//! submitted in pieces, as the kernel's block layer does (`BLK_DEF_MAX_SECTORS_CAP`). They arrive
+//! together and continue each other, so they are dispatched without a gap while their export has
+//! the turn. The client gets one answer, when the last piece is finished.
+//!
+//! Streams have requests of the sizes that they declared, which are never divided.
+
+use bytes::BytesMut;
+use headtime_disk::{Kind, Time};
+
+use super::messages::{Answer, Submission};
+use crate::device::Fault;
+
+/// Bytes of a piece: the largest command of the kernel's block layer.
+pub(crate) const PIECE_BYTES: u64 = 1280 << 10;
+/// Pieces in progress at most. A request that finds no room for its pieces is not divided.
+pub(crate) const MAX_PIECES: usize = 1024;
+
+/// A divided request.
+#[derive(Debug)]
+struct Whole {
+    submission: Submission,
+    /// Pieces that are not finished.
+    left: usize,
+    /// A read's data.
+    data: BytesMut,
+    /// Why the first piece that failed did.
+    fault: Option<Fault>,
+    /// When the first piece was dispatched.
+    dispatched: Option<Time>,
+}
+
+/// All divided requests.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    wholes: Vec<Option<Whole>>,
+    free: Vec<u32>,
+    /// Pieces in progress.
+    count: usize,
+}
+
+impl Pieces {
+    /// Returns the pieces of a request, in order; itself if it is small.
+    pub(crate) fn divide(&mut self, submission: Submission, sector_bytes: u32) -> Vec<Submission> {
+        let each = (PIECE_BYTES / u64::from(sector_bytes)).max(1) as u32;
+        let pieces = submission.count.div_ceil(each) as usize;
+        if submission.kind == Kind::Flush || pieces <= 1 || self.count + pieces > MAX_PIECES {
+            return vec![submission];
+        }
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.wholes.push(None);
+            (self.wholes.len() - 1) as u32
+        });
+        let piece = |i: u32| {
+            let (from, count) = (i * each, each.min(submission.count - i * each));
+            let bytes = |sectors: u32| sectors as usize * sector_bytes as usize;
+            let data = match submission.kind {
+                Kind::Write => submission.data.slice(bytes(from)..bytes(from + count)),
+                Kind::Read | Kind::Flush => submission.data.clone(),
+            };
+            Submission {
+                kind: submission.kind,
+                lbn: submission.lbn + u64::from(from),
+                count,
+                fua: submission.fua,
+                owner: submission.owner,
+                data,
+                piece_of: Some(at),
+                ..Submission::flush()
+            }
+        };
+        let all: Vec<Submission> = (0..pieces as u32).map(piece).collect();
+        self.count += pieces;
+        let size = if submission.kind == Kind::Read { submission.bytes(sector_bytes) as usize } else { 0 };
+        let data = BytesMut::zeroed(size);
+        self.wholes[at as usize] = Some(Whole { submission, left: pieces, data, fault: None, dispatched: None });
+        all
+    }
+
+    /// Takes the answer to a request or to a piece of one, which was dispatched at an instant if it
+    /// was. Returns the client's request, when its first part was dispatched, and the answer to it;
+    /// `None` while other pieces of it are in progress.
+    pub(crate) fn finished(
+        &mut self,
+        submission: Submission,
+        dispatched: Option<Time>,
+        answer: Answer,
+    ) -> Option<(Submission, Option<Time>, Answer)> {
+        let Some(at) = submission.piece_of else { return Some((submission, dispatched, answer)) };
+        let whole = self.wholes[at as usize].as_mut().expect("a piece belongs to a request in progress");
+        self.count -= 1;
+        whole.left -= 1;
+        whole.dispatched = whole.dispatched.into_iter().chain(dispatched).min();
+        match answer {
+            Ok(data) if submission.kind == Kind::Read => {
+                // All pieces but the last have the same size.
+                let from = whole.data.len() as u64 * (submission.lbn - whole.submission.lbn)
+                    / u64::from(whole.submission.count.max(1));
+                whole.data[from as usize..from as usize + data.len()].copy_from_slice(&data);
+            }
+            Ok(_) => {}
+            Err(fault) => _ = whole.fault.get_or_insert(fault),
+        }
+        if whole.left > 0 {
+            return None;
+        }
+        self.free.push(at);
+        let Whole { submission, data, fault, dispatched, .. } =
+            self.wholes[at as usize].take().expect("looked at above");
+        Some((submission, dispatched, fault.map_or(Ok(data.freeze()), Err)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    /// A request of `count` sectors of 512 bytes; a write's sectors have their numbers.
+    fn request(kind: Kind, lbn: u64, count: u32) -> Submission {
+        let data = if kind == Kind::Write { contents(lbn, count) } else { Bytes::new() };
+        Submission { kind, lbn, count, fua: kind == Kind::Write, owner: 3, data, ..Submission::flush() }
+    }
+
+    fn contents(lbn: u64, count: u32) -> Bytes {
+        (lbn..lbn + u64::from(count)).flat_map(|sector| [sector as u8; 512]).collect()
+    }
+
+    #[test]
+    fn a_large_read_is_answered_once_with_all_its_data_in_any_order_of_its_pieces() {
+        let mut all = Pieces::default();
+        for order in [[0, 1, 2], [2, 0, 1]] {
+            let mut pieces: Vec<Option<Submission>> =
+                all.divide(request(Kind::Read, 1_000, 6_000), 512).into_iter().map(Some).collect();
+            let places: Vec<(u64, u32)> = pieces.iter().flatten().map(|p| (p.lbn, p.count)).collect();
+            assert_eq!(places, [(1_000, 2_560), (3_560, 2_560), (6_120, 880)]);
+            for (n, i) in order.into_iter().enumerate() {
+                let piece = pieces[i].take().unwrap();
+                let (data, at) = (contents(piece.lbn, piece.count), Some(Time(50 - n as u64)));
+                let answered = all.finished(piece, at, Ok(data));
+                assert_eq!(answered.is_some(), n == 2);
+                let Some((whole, dispatched, answer)) = answered else { continue };
+                assert_eq!((whole.lbn, whole.count, dispatched), (1_000, 6_000, Some(Time(48))));
+                assert_eq!(answer.unwrap(), contents(1_000, 6_000));
+            }
+        }
+        assert_eq!((all.count, all.wholes.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_large_write_has_its_data_in_pieces_and_fails_if_one_of_them_does() {
+        let mut all = Pieces::default();
+        let pieces = all.divide(request(Kind::Write, 7, 5_121), 512);
+        assert_eq!(pieces.len(), 3);
+        assert!(pieces.iter().all(|p| p.fua && p.owner == 3 && p.data == contents(p.lbn, p.count)));
+        let answers: Vec<_> = pieces
+            .into_iter()
+            .zip([Ok(Bytes::new()), Err(Fault::NoSpace), Err(Fault::Io)])
+            .map(|(piece, answer)| all.finished(piece, None, answer).map(|(_, _, answer)| answer))
+            .collect();
+        assert_eq!(answers, [None, None, Some(Err(Fault::NoSpace))]);
+    }
+
+    #[test]
+    fn small_requests_flushes_and_what_finds_no_room_are_not_divided() {
+        let mut all = Pieces::default();
+        for one in [request(Kind::Read, 0, 2_560), request(Kind::Write, 9, 1), Submission::flush()] {
+            let [one] = &all.divide(one, 512)[..] else { panic!("it was divided") };
+            assert!(one.piece_of.is_none());
+        }
+        let pieces: Vec<Submission> = (0..40).flat_map(|_| all.divide(request(Kind::Read, 0, 65_536), 512)).collect();
+        // 26 pieces each: 39 requests, and one that is not divided.
+        assert_eq!((pieces.len(), pieces.iter().filter(|p| p.piece_of.is_none()).count()), (39 * 26 + 1, 1));
+    }
+}
