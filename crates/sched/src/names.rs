@@ -119,8 +119,28 @@ mod tests {
         round_trip::<Order>(&Order::NAMES);
         round_trip::<Algorithm>(&Algorithm::NAMES);
         round_trip::<Policy>(&Policy::NAMES);
-        round_trip::<Policy>(&["bfq+:soft-rt", "bfq+:bursts,merging", "bfq+:soft-rt,bursts,merging"]);
         round_trip::<Placement>(&Placement::NAMES);
+    }
+
+    #[test]
+    fn switches_of_bfq_are_printed_in_their_order_and_bad_ones_are_named() {
+        for (text, printed) in [
+            ("bfq+:soft-rt", "bfq+:soft-rt"),
+            ("bfq+:merging,bursts", "bfq+:bursts,merging"),
+            ("bfq+:bursts,merging,soft-rt", "bfq+:soft-rt,bursts,merging"),
+        ] {
+            assert_eq!(text.parse::<Policy>().expect("a policy").to_string(), printed);
+        }
+        for (text, name) in [("bfq+:merge", "merge"), ("bfq+:soft-rt,", ""), ("bfq+: soft-rt", " soft-rt")] {
+            match text.parse::<Policy>() {
+                Err(NameError::Unknown { name: found, known, .. }) => {
+                    assert_eq!((&*found, known), (name, &Policy::SWITCHES[..]));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(matches!("bfq+:soft-rt,soft-rt".parse::<Policy>(), Err(NameError::OutOfRange { .. })));
+        assert!("bfq:soft-rt".parse::<Policy>().is_err());
     }
 
     #[test]
