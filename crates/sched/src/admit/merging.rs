@@ -42,9 +42,11 @@ struct Member {
     /// Requests in a row that were signs of another application, and that one.
     signs: u32,
     beside: u32,
-    /// Its waiting requests: first sector, and identifier; and identifier and arrival, oldest first.
+    /// Its waiting requests, by first sector and identifier. Parts of one background task share an
+    /// identifier.
     waiting: BTreeSet<(u64, u64)>,
-    arrivals: VecDeque<(u64, Time)>,
+    /// The same with their arrivals, oldest first.
+    arrivals: VecDeque<((u64, u64), Time)>,
     /// Number of its waiting requests by the application under which the policy counts them. Those
     /// that arrived before a merger count as its own.
     counted_under: Vec<(u32, u32)>,
@@ -233,8 +235,10 @@ impl Merging {
     /// Accounts a dispatch; returns as whose the policy sees the request.
     fn sends(&mut self, queue: u32, request: &Request, turn: Option<u32>) -> u32 {
         let m = self.members.get_mut(&queue).expect("whose request waits is known");
-        m.waiting.remove(&(request.lbn, request.id));
-        m.arrivals.retain(|a| a.0 != request.id);
+        let key = (request.lbn, request.id);
+        m.waiting.remove(&key);
+        let at = m.arrivals.iter().position(|a| a.0 == key).expect("whose request waits is known");
+        m.arrivals.remove(at);
         m.outstanding += 1;
         let (leader, is_last) = m.uncount(turn);
         if is_last {
@@ -281,7 +285,7 @@ impl Admission for Merging {
         }
         m.at = now;
         m.waiting.insert((request.lbn, request.id));
-        m.arrivals.push_back((request.id, now));
+        m.arrivals.push_back(((request.lbn, request.id), now));
         let leader = m.leader;
         if let Some(other) = merges {
             self.merge(queue, other);
