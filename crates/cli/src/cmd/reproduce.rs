@@ -25,7 +25,8 @@ pub struct Reproduce {
     /// Print one JSON list on stdout, one object per claim
     #[arg(long)]
     json: bool,
-    /// Write index.html, and JSON, CSV and SVG files of each experiment when it is complete, into this directory
+    /// Write index.html, and JSON, CSV and SVG files of each experiment when it is complete, into
+    /// this directory
     #[arg(short, long, value_name = "DIR", value_parser = figures::output())]
     output: Option<PathBuf>,
     /// The first of the three seeds; a claim holds only if it holds for each of them

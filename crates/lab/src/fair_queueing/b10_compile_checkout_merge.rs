@@ -17,7 +17,8 @@ pub(crate) const B10: Experiment = Experiment { spec: &SPEC, steps: 36, run };
 static SPEC: Spec = Spec {
     id: "B10",
     title: "Compiling, checking out and merging on a loaded disk",
-    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.5, figures 8 and 9",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.5, figures 8 \
+             and 9",
     drive: DRIVE_3,
     workload: "one tool beside each of the four loads, a minute each",
     claims: &[Claim {

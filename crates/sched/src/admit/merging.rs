@@ -6,11 +6,11 @@
 //! for one whose next piece another has read, and passes over the pieces of the others.
 //!
 //! A request that begins exactly where the last request of another application ended, and not where
-//! its own did, is a sign that they read together. Two successive requests that begin within
-//! 128 KiB of it are one, too. Then their queues are merged: the policy behind sees one application,
+//! its own did, is a sign that they read together. Two successive requests that begin within 128
+//! KiB of it are one, too. Then their queues are merged: the policy behind sees one application,
 //! which has one share. The merged queue is served in the order of positions. If most requests of a
-//! merged queue, of all its applications in the order of arrival, are far from the previous one, its
-//! applications are separated, as by the kernel (`bfq_split_bfqq`).
+//! merged queue, of all its applications in the order of arrival, are far from the previous one,
+//! its applications are separated, as by the kernel (`bfq_split_bfqq`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -55,8 +55,8 @@ impl Core {
     }
 
     /// Tells whether the next request of an application is held back above the scheduler, as by a
-    /// [`Throttle`](crate::Throttle). Meanwhile ADMIT does not let the disk idle for it, because the
-    /// request would not come, and the application does not become new again.
+    /// [`Throttle`](crate::Throttle). Meanwhile ADMIT does not let the disk idle for it, because
+    /// the request would not come, and the application does not become new again.
     pub fn set_held_back(&mut self, owner: u32, is: bool, now: Time) {
         self.advance_to(now);
         if let Some(admit) = &mut self.admit {

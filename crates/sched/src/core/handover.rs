@@ -7,12 +7,12 @@
 //! as its queue takes, as without a scheduler in front of it. Once nothing was written for a while,
 //! or a flush has emptied the cache, outside selection resumes.
 //!
-//! An idle drive writes its cache back, at once or after the delay in its profile. The cache counts as empty after the drive has been
-//! idle for as long as that takes: for each write, the move from the previous command, at most one
-//! revolution, and the transfer. Until then the drive does not count as idle, because a background
-//! command would wait behind a write for longer than predicted. A command that arrives earlier
-//! waits for the write in progress; writes that did not fit into this pause remain for the next
-//! one.
+//! An idle drive writes its cache back, at once or after the delay in its profile. The cache counts
+//! as empty after the drive has been idle for as long as that takes: for each write, the move from
+//! the previous command, at most one revolution, and the transfer. Until then the drive does not
+//! count as idle, because a background command would wait behind a write for longer than predicted.
+//! A command that arrives earlier waits for the write in progress; writes that did not fit into
+//! this pause remain for the next one.
 //!
 //! Not with streams with guarantees or ADMIT's shares: both rest on outside selection.
 
@@ -23,8 +23,8 @@ use crate::dispatch::Sent;
 use crate::overheads::lead_in;
 
 /// Time after the last completion of a write at which the drive's write cache counts as empty.
-/// Drives write back soon after no command waits any more, so data outlasts this only on a drive that is
-/// never idle; reads then show it by completing later than predicted, and filling stops.
+/// Drives write back soon after no command waits any more, so data outlasts this only on a drive
+/// that is never idle; reads then show it by completing later than predicted, and filling stops.
 const DIRTY: Dur = Dur::from_secs(1);
 
 /// Possible contents of the drive's write cache.
@@ -72,8 +72,8 @@ impl Handover {
         self.depth > 0
     }
 
-    /// Returns until when the cache may hold data if no command follows, with a drive that begins to
-    /// write back `delay` after its last command.
+    /// Returns until when the cache may hold data if no command follows, with a drive that begins
+    /// to write back `delay` after its last command.
     fn dirty_until(&self, delay: Dur) -> Option<Time> {
         let dirty = self.dirty?;
         let at_most = dirty.written + DIRTY;

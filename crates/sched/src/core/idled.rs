@@ -27,11 +27,10 @@ impl Core {
         }
     }
 
-    /// Returns for how long the disk had no command until `now` while requests waited and none might be
-    /// dispatched. While a
-    /// request is at the drive it does not grow: its growth from a request's submission to its
-    /// completion is the part of the request's waiting time in which the disk idled for another
-    /// application, or kept time free for a stream.
+    /// Returns for how long the disk had no command until `now` while requests waited and none
+    /// might be dispatched. While a request is at the drive it does not grow: its growth from a
+    /// request's submission to its completion is the part of the request's waiting time in which
+    /// the disk idled for another application, or kept time free for a stream.
     pub fn idled(&self, now: Time) -> Dur {
         self.idled.ended + self.idled.since.map_or(Dur::ZERO, |since| now.saturating_since(since))
     }

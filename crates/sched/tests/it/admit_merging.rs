@@ -196,8 +196,8 @@ fn the_oldest_request_of_a_merged_queue_is_not_passed_over_for_long() {
         policy.arrived(owner, &r, now);
         r
     };
-    // Processes 0 and 1 are merged; then process 1 waits behind the head, while process 0 always has
-    // the next request ahead of it. Process 2 makes them take turns.
+    // Processes 0 and 1 are merged; then process 1 waits behind the head, while process 0 always
+    // has the next request ahead of it. Process 2 makes them take turns.
     let mut waiting = vec![read(&mut policy, 0, 128, now), read(&mut policy, 1, 256, now)];
     let old = read(&mut policy, 1, 0, now);
     waiting.push(old);

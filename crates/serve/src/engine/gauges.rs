@@ -99,9 +99,9 @@ impl Gauges {
         }
     }
 
-    /// Counts a client's completed request, the first piece of which was dispatched at `dispatched`,
-    /// and for which the disk idled for `idled` in favour of another application. `finished` is its
-    /// last piece.
+    /// Counts a client's completed request, the first piece of which was dispatched at
+    /// `dispatched`, and for which the disk idled for `idled` in favour of another application.
+    /// `finished` is its last piece.
     pub(crate) fn finished(
         &mut self,
         submission: &Submission,

@@ -41,8 +41,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         true
     }
 
-    /// Tells the core whether a request of this owner waits for its limit, so that the disk does not
-    /// idle for it.
+    /// Tells the core whether a request of this owner waits for its limit, so that the disk does
+    /// not idle for it.
     pub(super) fn tell_held_back(&mut self, owner: u32, now: Time) {
         let is = self.limited.holds_back(owner);
         if let Some(core) = self.core.core() {

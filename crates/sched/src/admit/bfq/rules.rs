@@ -45,8 +45,8 @@ pub struct BfqRules {
     pub visit: Dur,
     /// The disk idles for an application whose slice ends while it prepares its next request,
     /// whatever is left of its budget; otherwise it would be absent at the next selection, and the
-    /// others would be served first whatever its weight is. The code that the paper measured does so
-    /// only if less than a third is left (`bfq_may_expire_for_budg_timeout`).
+    /// others would be served first whatever its weight is. The code that the paper measured does
+    /// so only if less than a third is left (`bfq_may_expire_for_budg_timeout`).
     pub idles_past_slice: bool,
     /// Limits of the asynchronous queue. `None`: its turns are as any other's.
     pub asynchronous: Option<AsynchronousLimits>,
@@ -93,12 +93,12 @@ impl Default for SoftRealTime {
     }
 }
 
-/// Bursts: when many applications begin within a short time, such as the services of a machine
-/// that boots or the parts of one job, none of them is what a user waits for, and all of them
-/// together are done sooner without raised weights. The constants are the kernel's
+/// Bursts: when many applications begin within a short time, such as the services of a machine that
+/// boots or the parts of one job, none of them is what a user waits for, and all of them together
+/// are done sooner without raised weights. The constants are the kernel's
 /// (`bfq_large_burst_thresh`, `bfq_burst_interval`). The kernel counts new queues only; here one
-/// that begins again after [`LowLatency::idle`] counts, too, since an export stays the same whatever
-/// its client starts. They have no effect without H-low-latency.
+/// that begins again after [`LowLatency::idle`] counts, too, since an export stays the same
+/// whatever its client starts. They have no effect without H-low-latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bursts {
     /// Number of applications that make a burst large: then no weight of them is raised.

@@ -26,12 +26,12 @@
 //! with those of the others, and an order by position favours the middle regions. A bound alone
 //! makes it worse: applications in the middle are always at the bound, and the remaining candidates
 //! are at both edges. Service is therefore divided into *rounds*: in each, an application is served
-//! for at most [`super::BfqRules::visit`] of disk time, and ORDER chooses among all applications with
-//! quota left. Before the next command is selected, the disk idles for the application whose
-//! request was dispatched last, if its think time is usually within [`super::BfqRules::idle_random`],
-//! so that its next request is a candidate, too. On the drives of claim B16, four to ten such
-//! applications get 5 to 14% more than from the drive's own queue, and 10 to 15% less without
-//! rounds and idling.
+//! for at most [`super::BfqRules::visit`] of disk time, and ORDER chooses among all applications
+//! with quota left. Before the next command is selected, the disk idles for the application whose
+//! request was dispatched last, if its think time is usually within
+//! [`super::BfqRules::idle_random`], so that its next request is a candidate, too. On the drives of
+//! claim B16, four to ten such applications get 5 to 14% more than from the drive's own queue, and
+//! 10 to 15% less without rounds and idling.
 //!
 //! Regions count as disjoint if the mean positions of the applications are further apart than the
 //! requests of each.
