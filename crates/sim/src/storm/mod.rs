@@ -309,8 +309,8 @@ impl Run {
         let weight = 1 + self.rng.below(u64::from(MAX_WEIGHT)) as u32;
         self.core.set_share(owner, Share { weight, class });
         // The weight is random, too.
-        self.core.set_latency_target(owner, (weight % 3 == 0).then(|| Dur::from_ms(u64::from(weight))));
-        self.core.set_held_back(owner, weight % 4 == 0, self.now);
+        self.core.set_latency_target(owner, weight.is_multiple_of(3).then(|| Dur::from_ms(u64::from(weight))));
+        self.core.set_held_back(owner, weight.is_multiple_of(4), self.now);
         self.shadow.tally.shares += 1;
     }
 
