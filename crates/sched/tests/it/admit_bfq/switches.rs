@@ -116,10 +116,13 @@ fn an_application_that_joins_a_large_burst_loses_the_weight_it_has_from_before()
 fn an_application_that_is_always_overdue_leaves_the_idle_class_its_turns() {
     let served = |target: Option<Dur>| {
         let mut d = Desk::new(fair());
+        // It is always behind its share, so always eligible.
         d.bfq.set_latency_target(1, target);
+        d.bfq.set_share(1, Share::weighing(1000).unwrap());
+        d.bfq.set_share(3, Share::weighing(1).unwrap());
         d.bfq.set_share(2, Share { class: Class::Idle, ..Share::default() });
         (0..16).for_each(|_| d.read(1));
-        d.read(2);
+        [2, 3].into_iter().for_each(|owner| d.read(owner));
         let mut idle = 0;
         while d.now < Time::ZERO + Dur::from_secs(10) {
             let owner = next(&mut d);
