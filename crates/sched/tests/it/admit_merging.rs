@@ -197,12 +197,13 @@ fn the_oldest_request_of_a_merged_queue_is_not_passed_over_for_long() {
         r
     };
     // Processes 0 and 1 are merged; then process 1 waits behind the head, while process 0 always
-    // has the next request ahead of it. Process 2 makes them take turns.
-    let mut waiting = vec![read(&mut policy, 0, 128, now), read(&mut policy, 1, 256, now)];
+    // has the next request ahead of it. Process 2, whose file lies between the two, makes them take
+    // turns.
+    let mut waiting = vec![read(&mut policy, 0, 50_000_128, now), read(&mut policy, 1, 50_000_256, now)];
     let old = read(&mut policy, 1, 0, now);
     waiting.push(old);
-    waiting.push(read(&mut policy, 2, 100_000_000, now));
-    let mut ahead = [384, 100_000_128];
+    waiting.push(read(&mut policy, 2, 10_000_000, now));
+    let mut ahead = [50_000_384, 10_000_128];
     while now < Time::ZERO + Dur::from_secs(2) {
         let owner = match policy.turn(now) {
             Turn::Queue(owner, _) => owner,
