@@ -20,6 +20,8 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=bench/listens.sh
+. "$here/listens.sh"
 cells="random-read-4k random-read-64k random-write mixed sequential-read-128k sequential-read-1m sequential-write-1m oltp"
 seconds=${SECONDS_EACH:-20}
 repetitions=${REPETITIONS:-3}
@@ -75,12 +77,7 @@ begin() {
         $run "$headtime" serve --json "$dir/serve.toml" >"$dir/served" 2>>"$dir/log" &
     fi
     server=$!
-    for _ in $(seq 100); do
-        [ -S "$dir/nbd.sock" ] && return
-        kill -0 "$server" 2>/dev/null || break
-        sleep 0.1
-    done
-    echo "foreground.sh: the server does not listen:" >&2; tail -3 "$dir/log" >&2; exit 1
+    listens "$dir/nbd.sock" "$server" "$dir/log" || exit 1
 }
 
 # measure WHO CELL: requests a second, p99 in ms, and how late the server was, p99 in ms.

@@ -58,14 +58,7 @@ serve() {
     rm -rf "$dir/state"
     "$headtime" "$@" --json >"$dir/served" 2>"$dir/log" &
     server=$!
-    for _ in $(seq 100); do
-        [ -S "$dir/nbd.sock" ] && return
-        kill -0 "$server" 2>/dev/null || break
-        sleep 0.1
-    done
-    say "the server does not listen:"
-    tail -3 "$dir/log" >&2
-    exit 1
+    listens "$dir/nbd.sock" "$server" "$dir/log" || exit 1
 }
 
 # attach NUMBER EXPORT: its block device in $device.

@@ -53,6 +53,8 @@ TEXT
 }
 
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=bench/listens.sh
+. "$here/../listens.sh"
 # shellcheck source=bench/peers/common.sh
 . "$here/common.sh"
 
@@ -128,7 +130,7 @@ if [ -n "$json" ]; then
     into=$(dirname "$json")
     # A device would be replaced by a file.
     if [ -e "$json" ] && [ ! -f "$json" ]; then refuse "--json: expected a file, found something else at $json"; fi
-    tried=$(mktemp "$into/.report-XXXXXX" 2>/dev/null) || refuse "--json: cannot write into $into"
+    tried=$(mktemp -p "$into" 2>/dev/null) || refuse "--json: cannot write into $into"
     rm "$tried"
 fi
 for drive in $drives; do

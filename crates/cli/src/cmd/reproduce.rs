@@ -1,6 +1,7 @@
 //! `headtime reproduce`: experiments and their claims.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use headtime_lab::runner::{self, Options};
@@ -52,18 +53,17 @@ pub fn run(args: &Reproduce) -> Result<(), Failure> {
         headtime_host::whole_file::make_directory(dir)?;
     }
     let bar = Bar::new(runner::steps(&selected, &options), "experiments");
-    // Hours of work must not be lost by an interruption. What cannot be written now is reported at
-    // the end.
+    // Hours of work must not be lost by an interruption. If they could not be written, that is
+    // reported at the end.
+    let written = Mutex::new(Ok(()));
     let so_far = |results: &[_]| {
         if let Some(dir) = &args.output {
-            let _ = report::write(dir, results, &options);
+            *written.lock().unwrap_or_else(PoisonError::into_inner) = report::write(dir, results, &options);
         }
     };
     let results = runner::run_with(&selected, &options, &bar, &so_far).map_err(Failure::input)?;
     drop(bar);
-    if let Some(dir) = &args.output {
-        report::write(dir, &results, &options)?;
-    }
+    written.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     if args.json {
         screen::print(&report::to_json(&results, &options))?;
     } else {

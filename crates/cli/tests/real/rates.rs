@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::behaviour::median_read;
 use super::nbd_client::{Nbd, READ, request};
 use super::{SMALL, Server, finish, headtime, next, scratch};
 use crate::support::wait_until;
@@ -29,7 +30,7 @@ fn serve(dir: &Path, settings: &str) -> Command {
     command
 }
 
-/// A client that reads without end, until it is told to stop; returns when each read ended.
+/// A client that reads without end, until `stop` is set; returns when each read ended.
 fn reader(socket: &Path, export: &'static str, bytes: usize, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<Instant>> {
     let (socket, stop) = (socket.to_owned(), Arc::clone(stop));
     thread::spawn(move || {
@@ -121,8 +122,9 @@ fn the_disk_does_not_idle_for_a_request_that_waits_for_its_limit() {
     let alone = rate(&read_for(&server, &["fast"], Duration::from_secs(3))[0], BYTES);
     let both = read_for(&server, &["slow", "fast"], Duration::from_secs(6));
     let (slow, fast) = (rate(&both[0][10..], 1), rate(&both[1], BYTES));
-    eprintln!("{slow:.1} requests/s, {fast:.0} of {alone:.0} bytes/s");
     assert!((48.0..=52.0).contains(&slow), "{slow:.1} requests/s");
+    // Measured: 62%, and 35% if the disk idles.
+    assert!(fast > 0.5 * alone, "{fast:.0} bytes/s beside it, {alone:.0} alone");
     assert!(server.stop().0.success());
 }
 
@@ -194,15 +196,8 @@ fn requests_that_wait_for_a_limit_hold_up_no_other_export_and_no_end() {
     assert!(limited() <= 4096 / 2 / 3, "{}", limited());
     // Other clients have their places, and requests of the largest size of this disk.
     let mut other = Nbd::open(&server.socket(), "fast").unwrap();
-    let mut took: Vec<Duration> = (0..21)
-        .map(|n| {
-            let asked = Instant::now();
-            other.read(next(n) % 4_000 * 4096, 4096).unwrap();
-            asked.elapsed()
-        })
-        .collect();
-    took.sort();
-    assert!(took[10] < Duration::from_millis(60), "each second read of another took {:?} or longer", took[10]);
+    let took = median_read(&mut other);
+    assert!(took < Duration::from_millis(60), "half of the reads of another took {took:?} or longer");
     let large: Vec<_> = (0..6)
         .map(|_| {
             let socket = server.socket();

@@ -178,7 +178,7 @@ impl Findings {
 }
 
 /// Why a run failed.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{id}: {reason}")]
 pub struct RunError {
     /// The experiment.

@@ -80,21 +80,11 @@ pub fn run_with(
     progress: &dyn Progress,
     so_far: &(dyn Fn(&[ExperimentResult]) + Sync),
 ) -> Result<Vec<ExperimentResult>, RunError> {
-    let judged = |done: &BTreeMap<(usize, usize), Done>| {
-        let complete = selected.iter().enumerate().filter_map(|(e, s)| {
-            let runs = (0..options.seeds.len()).map(|seed| done.get(&(e, seed))).collect::<Option<Vec<&Done>>>()?;
-            let seconds = runs.iter().map(|run| run.seconds).sum();
-            let findings = runs.into_iter().map(|run| run.findings.clone()).collect::<Result<_, _>>();
-            Some(findings.and_then(|findings| judge(s, options, findings, seconds)))
-        });
-        complete.collect::<Vec<_>>()
-    };
-    let done = Mutex::new(BTreeMap::new());
+    let collected = Mutex::new(Collected::default());
     let note = |job: (usize, usize), run: Done| {
-        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.insert(job, run);
-        if (0..options.seeds.len()).all(|seed| done.contains_key(&(job.0, seed))) {
-            so_far(&judged(&done).into_iter().flatten().collect::<Vec<_>>());
+        let mut c = collected.lock().unwrap_or_else(PoisonError::into_inner);
+        if c.add(job, run, selected, options) {
+            so_far(&c.results);
         }
     };
     let all: Vec<(usize, usize)> =
@@ -104,7 +94,46 @@ pub fn run_with(
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     work(selected, options, progress, together, workers, &note);
     work(selected, options, progress, alone, 1, &note);
-    judged(&done.into_inner().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
+    let Collected { results, failed, .. } = collected.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.into_values().next().map_or(Ok(results), Err)
+}
+
+/// What has run so far.
+#[derive(Default)]
+struct Collected {
+    /// Runs of experiments that are not complete, by experiment and seed.
+    runs: BTreeMap<(usize, usize), Done>,
+    /// Complete experiments, in the order of the selection: their places in it, and results.
+    places: Vec<usize>,
+    results: Vec<ExperimentResult>,
+    /// Why experiments failed.
+    failed: BTreeMap<usize, RunError>,
+}
+
+impl Collected {
+    /// Adds a run; returns whether its experiment is complete now.
+    fn add(&mut self, job: (usize, usize), run: Done, selected: &[Selected], options: &Options) -> bool {
+        let (experiment, seeds) = (job.0, options.seeds.len());
+        self.runs.insert(job, run);
+        if !(0..seeds).all(|seed| self.runs.contains_key(&(experiment, seed))) {
+            return false;
+        }
+        let runs: Vec<Done> = (0..seeds).filter_map(|seed| self.runs.remove(&(experiment, seed))).collect();
+        let seconds = runs.iter().map(|run| run.seconds).sum();
+        let findings = runs.into_iter().map(|run| run.findings).collect::<Result<_, _>>();
+        match findings.and_then(|findings| judge(&selected[experiment], options, findings, seconds)) {
+            Ok(result) => {
+                let at = self.places.partition_point(|place| *place < experiment);
+                self.places.insert(at, experiment);
+                self.results.insert(at, result);
+                true
+            }
+            Err(why) => {
+                self.failed.insert(experiment, why);
+                false
+            }
+        }
+    }
 }
 
 struct Done {
@@ -267,7 +296,7 @@ pub(crate) mod tests {
         let told = Mutex::new(Vec::new());
         let so_far = |results: &[ExperimentResult]| told.lock().unwrap().push(results.len());
         run_with(&selected, &Options { seeds: vec![13], quick: false }, &Unwatched, &so_far).unwrap_err();
-        assert_eq!(told.into_inner().unwrap(), [0, 0]);
+        assert_eq!(told.into_inner().unwrap(), [0; 0]);
     }
 
     #[test]

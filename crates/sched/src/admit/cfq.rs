@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use headtime_disk::{Dur, Kind as Command, Time};
 
-use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, turn_of};
+use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, set_membership, turn_of};
 use crate::request::Request;
 use limits::InFlight;
 use queue::{Key, Queue};
@@ -422,10 +422,7 @@ impl Admission for Cfq {
     }
 
     fn set_held_back(&mut self, queue: u32, is: bool, _: Time) {
-        match is {
-            true => _ = self.held_back.insert(queue),
-            false => _ = self.held_back.remove(&queue),
-        }
+        set_membership(&mut self.held_back, queue, is);
     }
 
     fn next_wakeup(&self) -> Option<Time> {

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use headtime_disk::{Dur, Kind, Time};
 
 use super::bfq::application::Pattern;
-use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Sweep, Turn};
+use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Sweep, Turn, set_membership};
 use crate::request::Request;
 
 /// Signs in a row, if they are near the end of another application's request and not at it. The
@@ -349,11 +349,7 @@ impl Admission for Merging {
     }
 
     fn set_latency_target(&mut self, queue: u32, target: Option<Dur>) {
-        let is_changed = match target {
-            Some(_) => self.targets.insert(queue),
-            None => self.targets.remove(&queue),
-        };
-        if is_changed {
+        if set_membership(&mut self.targets, queue, target.is_some()) {
             self.separate(queue);
         }
         self.policy.set_latency_target(queue, target);

@@ -18,6 +18,7 @@ pub(crate) mod das;
 pub(crate) mod fluid;
 pub(crate) mod merging;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -63,6 +64,11 @@ impl Sweep {
     fn has_gone(idle_since: Time, now: Time) -> bool {
         now.saturating_since(idle_since) > FORGOTTEN
     }
+}
+
+/// Adds a queue to a set or removes it; returns whether that changed the set.
+fn set_membership(set: &mut BTreeSet<u32>, queue: u32, is: bool) -> bool {
+    if is { set.insert(queue) } else { set.remove(&queue) }
 }
 
 /// Returns the queue of a request.

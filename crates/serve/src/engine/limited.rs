@@ -114,7 +114,7 @@ impl Limited {
     /// Updates when the first request of a line may pass, and drops a line that is not needed.
     fn settle(&mut self, owner: u32) {
         let Some(line) = self.lines.get_mut(&owner) else { return };
-        // Nobody waits for the reads of a client that has gone. Its writes are carried out.
+        // The reads of a client that has gone have no reader. Its writes are carried out.
         while line.waiting.front().is_some_and(|(first, _)| first.kind == Kind::Read && first.is_abandoned()) {
             line.waiting.pop_front();
             self.waiting -= 1;

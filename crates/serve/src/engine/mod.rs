@@ -251,13 +251,12 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 lbn = range.end();
             }
         }
-        let in_turns = self.core.core().is_some_and(|c| c.has_policy() && c.promised_from().is_none());
-        match in_turns {
-            true => {
-                let pieces = self.pieces.divide(submission, self.sector_bytes);
-                pieces.into_iter().for_each(|piece| self.put(piece, now));
-            }
-            false => self.put(submission, now),
+        let in_turns = !self.promises() && self.core.core().is_some_and(|c| c.has_policy());
+        if in_turns && self.pieces.divides(&submission, self.sector_bytes) {
+            let pieces = self.pieces.divide(submission, self.sector_bytes);
+            pieces.into_iter().for_each(|piece| self.put(piece, now));
+        } else {
+            self.put(submission, now);
         }
     }
 

@@ -20,6 +20,11 @@ pub(crate) const PIECE_BYTES: u64 = 1280 << 10;
 /// Pieces in progress at most. A request that finds no room for its pieces is not divided.
 pub(crate) const MAX_PIECES: usize = 1024;
 
+/// Sectors of a piece.
+fn piece_sectors(sector_bytes: u32) -> u32 {
+    (PIECE_BYTES / u64::from(sector_bytes)).max(1) as u32
+}
+
 /// A divided request.
 #[derive(Debug)]
 struct Whole {
@@ -44,13 +49,16 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Returns the pieces of a request, in order; itself if it is small.
+    /// Returns whether a request is to be divided: it is large, and there is room for its pieces.
+    pub(crate) fn divides(&self, submission: &Submission, sector_bytes: u32) -> bool {
+        let pieces = submission.count.div_ceil(piece_sectors(sector_bytes)) as usize;
+        pieces > 1 && pieces <= MAX_PIECES - self.count
+    }
+
+    /// Returns the pieces of a request, in order.
     pub(crate) fn divide(&mut self, submission: Submission, sector_bytes: u32) -> Vec<Submission> {
-        let each = (PIECE_BYTES / u64::from(sector_bytes)).max(1) as u32;
+        let each = piece_sectors(sector_bytes);
         let pieces = submission.count.div_ceil(each) as usize;
-        if submission.kind == Kind::Flush || pieces <= 1 || self.count + pieces > MAX_PIECES {
-            return vec![submission];
-        }
         let at = self.free.pop().unwrap_or_else(|| {
             self.wholes.push(None);
             (self.wholes.len() - 1) as u32
@@ -170,11 +178,14 @@ mod tests {
     fn small_requests_flushes_and_what_finds_no_room_are_not_divided() {
         let mut all = Pieces::default();
         for one in [request(Kind::Read, 0, 2_560), request(Kind::Write, 9, 1), Submission::flush()] {
-            let [one] = &all.divide(one, 512)[..] else { panic!("it was divided") };
-            assert!(one.piece_of.is_none());
+            assert!(!all.divides(&one, 512), "{one:?}");
         }
-        let pieces: Vec<Submission> = (0..40).flat_map(|_| all.divide(request(Kind::Read, 0, 65_536), 512)).collect();
-        // 26 pieces each: 39 requests, and one that is not divided.
-        assert_eq!((pieces.len(), pieces.iter().filter(|p| p.piece_of.is_none()).count()), (39 * 26 + 1, 1));
+        // 26 pieces each.
+        let large = || request(Kind::Read, 0, 65_536);
+        let mut pieces = 0;
+        while all.divides(&large(), 512) {
+            pieces += all.divide(large(), 512).len();
+        }
+        assert_eq!(pieces, 39 * 26);
     }
 }

@@ -113,7 +113,7 @@ impl Part {
         requests.is_some_and(|requests| held.requests < requests) && left.is_some_and(|left| held.units + units <= left)
     }
 
-    /// Takes room for a client's request of `units` units, if so many are free.
+    /// Takes room for a client's request of `units` units, if that number is free.
     fn take(&mut self, client: ClientId, units: u64) -> bool {
         if self.free.requests == 0 || self.free.units < units {
             return false;

@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use headtime_disk::{Dur, Kind, Time};
 
 use super::bwf2q::{Bwf2q, Since};
-use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, turn_of};
+use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, set_membership, turn_of};
 use crate::request::Request;
 use active::Active;
 use application::{Application, Pattern};
@@ -419,11 +419,8 @@ impl Admission for Bfq {
     }
 
     fn set_held_back(&mut self, queue: u32, is: bool, now: Time) {
-        let was = match is {
-            true => self.held_back.insert(queue),
-            false => self.held_back.remove(&queue),
-        };
-        if let Some(a) = self.applications.get_mut(&queue).filter(|_| was && !is) {
+        let is_changed = set_membership(&mut self.held_back, queue, is);
+        if let Some(a) = self.applications.get_mut(&queue).filter(|_| is_changed && !is) {
             a.held_until = now;
         }
     }
