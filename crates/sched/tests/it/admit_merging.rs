@@ -233,6 +233,32 @@ fn the_oldest_request_of_a_merged_queue_is_not_passed_over_for_long() {
 }
 
 #[test]
+fn a_flush_does_not_move_the_head() {
+    let mut policy = Merging::new(Box::new(Bfq::new(BfqRules::plus(), 512)), 8192, 512);
+    let now = Time::ZERO;
+    let request = |id, kind, owner, lbn| {
+        let count = if kind == Kind::Flush { 0 } else { COUNT };
+        Request { id, kind, lbn, count, fua: false, sync: true, owner }
+    };
+    // Processes 0 and 1 are merged; the first piece, and then a flush, are served.
+    let first = request(0, Kind::Read, 0, 50_000_000);
+    let next = request(1, Kind::Read, 1, 50_000_128);
+    let flush = request(2, Kind::Flush, 0, 0);
+    for r in [first, next, flush] {
+        policy.arrived(r.owner, &r, now);
+    }
+    assert!(matches!(policy.turn(now), Turn::Queue(0, _)));
+    for r in [first, flush] {
+        policy.sent(0, &r, now);
+        policy.completed(0, &r, now);
+    }
+    // What is behind the head waits.
+    let behind = request(3, Kind::Read, 0, 1_000);
+    policy.arrived(0, &behind, now);
+    assert!(matches!(policy.turn(now), Turn::Queue(1, _)), "{:?}", policy.turn(now));
+}
+
+#[test]
 fn requests_that_waited_before_a_merger_are_served() {
     // Each keeps three requests outstanding, so that some always wait when queues are merged.
     let processes: Vec<Process> = [sharing(1, 4), sharing(2, 1)].concat();

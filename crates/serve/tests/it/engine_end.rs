@@ -7,16 +7,18 @@ use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::rig::{Rig, drive, next, sectors};
 use bytes::Bytes;
 use headtime_disk::{Command, DriveConfig, Kind, Time};
-use headtime_sched::{TaskEvent, TaskRange, TaskSpec};
+use headtime_sched::{Rate, RateLimit, TaskEvent, TaskRange, TaskSpec};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::device::{Device, Done};
 use headtime_serve::engine::End;
 use headtime_serve::engine::messages::{EngineMessage, SessionCall};
 use headtime_serve::engine::session_event::SessionEvent;
+use headtime_serve::net::exports::ExportSettings;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -167,5 +169,23 @@ fn no_call_after_the_end_begins_anything() {
     assert_eq!(rig.end(), End::Drained);
     changes.into_iter().for_each(|answer| assert!(answer.blocking_recv().is_err(), "a change was made"));
     assert!(opened.blocking_recv().is_err() && registered.blocking_recv().is_err(), "a session or task came to be");
+    ends_with_a_flush(&seen);
+}
+
+#[test]
+fn a_server_that_ends_has_no_limits() {
+    let (mut rig, _, seen) = watched();
+    let limit = RateLimit { requests: Rate::per_second(2.0), ..RateLimit::default() };
+    let settings = vec![ExportSettings { limit, ..ExportSettings::weighing(1) }];
+    rig.engine.send(EngineMessage::Settings(settings.clone())).unwrap();
+    (0..24).for_each(|i| _ = rig.ask(Kind::Read, i * 700_000, 8, vec![]));
+    // Some of them wait for the limit, which would take 12 s.
+    assert!(rig.answer().1.is_ok());
+    let began = Instant::now();
+    rig.engine.send(EngineMessage::End).unwrap();
+    rig.engine.send(EngineMessage::Settings(settings)).unwrap();
+    (1..24).for_each(|_| assert!(rig.answer().1.is_ok()));
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert_eq!(rig.end(), End::Drained);
     ends_with_a_flush(&seen);
 }
