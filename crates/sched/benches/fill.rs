@@ -194,7 +194,7 @@ fn papers(bencher: Bencher, case: (&str, u64, u64), algorithm: Algorithm) {
         let (gap, _) = &gaps[next.get() % GAPS];
         next.set(next.get() + 1);
         let rules = Placement::Host.rules();
-        let look = Look { model, wants: tasks, gap, exclude: &[], rules, by_angle: false };
+        let look = Look { model, wants: tasks, gap, exclude: &[], rules, by_angle: false, grain: regions.grain() };
         let scene = Scene { look, regions, winner: Who::Anyone };
         let mut search = Search::begin(policy, &scene);
         search.step(&scene, budget);

@@ -67,7 +67,15 @@ fn bed(profile: &str, percent: u64) -> Bed {
 }
 
 fn look<'a>(bed: &'a Bed, gap: &'a Gap) -> Look<'a, Scan> {
-    Look { model: &bed.model, wants: &bed.scan, gap, exclude: &[], rules: Placement::Host.rules(), by_angle: false }
+    Look {
+        model: &bed.model,
+        wants: &bed.scan,
+        gap,
+        exclude: &[],
+        rules: Placement::Host.rules(),
+        by_angle: false,
+        grain: bed.regions.grain(),
+    }
 }
 
 #[divan::bench(args = [100, 30, 2], sample_count = 200, sample_size = 500)]

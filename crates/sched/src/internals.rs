@@ -119,9 +119,6 @@ pub mod track {
 pub mod visit {
     pub use crate::fill::headtime::visit::{PlanContext, Point};
 }
-pub mod walk {
-    pub use crate::fill::walk::reach;
-}
 pub mod wanted {
     pub use crate::tasks::wanted::Wanted;
 }

@@ -94,6 +94,7 @@ pub struct Geometry {
     surfaces: u16,
     cylinders: u32,
     group_tracks: Option<u32>,
+    track_sectors: (u32, u32),
     order: Order,
     extents: Extents,
     moved: Moved,
@@ -126,7 +127,10 @@ impl Geometry {
             Layout::HeadFirst(_) => None,
             Layout::SeekFirst { group_tracks, .. } => Some(group_tracks),
         };
-        Ok(Geometry { surfaces: spec.surfaces, cylinders: spec.cylinders, group_tracks, order, extents, moved })
+        let spt = order.shapes.iter().map(|s| s.spt.get() as u32);
+        let track_sectors = (spt.clone().min().unwrap_or(0), spt.max().unwrap_or(0));
+        let GeometrySpec { surfaces, cylinders, .. } = *spec;
+        Ok(Geometry { surfaces, cylinders, group_tracks, track_sectors, order, extents, moved })
     }
 
     /// Returns the number of usable sectors, which is one more than the highest LBN.
@@ -274,6 +278,12 @@ impl Geometry {
     #[inline]
     pub fn group_tracks(&self) -> Option<u32> {
         self.group_tracks
+    }
+
+    /// Returns the number of physical sectors on the sparsest and on the densest track.
+    #[inline]
+    pub fn track_sectors(&self) -> (u32, u32) {
+        self.track_sectors
     }
 
     /// Whether `lbn` is remapped.

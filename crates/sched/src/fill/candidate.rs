@@ -50,6 +50,10 @@ pub struct Look<'a, W> {
     pub rules: Rules,
     /// Ranges on one track are compared by the angle they take, not by their sectors.
     pub by_angle: bool,
+    /// Wanted ranges are multiples of this number of sectors ([`Regions::grain`]).
+    ///
+    /// [`Regions::grain`]: super::regions::Regions::grain
+    pub grain: u32,
 }
 
 /// Consecutive LBNs of which a leg may take any part.
@@ -112,6 +116,14 @@ impl Room {
         let here = self.high.min(self.turn_over) - self.low.min(self.turn_over);
         let all = self.high - self.low;
         (all as u32, self.turn(here, all - here))
+    }
+
+    /// Returns the same where only whole multiples of `grain` sectors are wanted.
+    #[inline]
+    pub fn most_whole(&self, grain: u32) -> (u32, u64) {
+        let (all, turn) = self.most();
+        let whole = all / grain * grain;
+        (whole, turn.min(u64::from(whole) * self.step.0.max(self.step.1)))
     }
 }
 
@@ -323,7 +335,10 @@ impl<W: Wants> Look<'_, W> {
         }
         let mut best: Option<Found> = None;
         for room in rooms.iter() {
-            let (sectors, turn) = room.most();
+            let (sectors, turn) = room.most_whole(self.grain);
+            if sectors == 0 {
+                continue;
+            }
             if best.is_some_and(|b| b.turn >= turn && b.sectors >= sectors) || !worth(sectors, turn) {
                 continue;
             }
@@ -343,8 +358,8 @@ impl<W: Wants> Look<'_, W> {
         scratch: &mut Scratch,
         worth: impl Fn(u32, u64) -> bool,
     ) -> Option<Candidate> {
-        let most = rooms.iter().map(|r| r.most()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        if !worth(most.0, most.1) {
+        let most = rooms.iter().map(|r| r.most_whole(self.grain)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        if most.0 == 0 || !worth(most.0, most.1) {
             return None;
         }
         let (mut front, mut behind): (Option<Found>, Option<Found>) = (None, None);

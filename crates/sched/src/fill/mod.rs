@@ -56,6 +56,7 @@ pub(crate) mod report;
 pub(crate) mod reuse;
 pub(crate) mod scene;
 pub(crate) mod search;
+mod stay;
 pub(crate) mod subsystem;
 mod touched;
 pub(crate) mod track;

@@ -201,6 +201,6 @@ fn scene<'a, W: Wants>(task: &Task<'a, W>, placement: Placement, policy: &Policy
     // What passes after the end of the request's track takes a separate command.
     rules.both_ranges &= !task.front_only;
     let by_angle = policy.by_angle;
-    let look = Look { model, wants, gap, exclude, rules, by_angle };
+    let look = Look { model, wants, gap, exclude, rules, by_angle, grain: regions.grain() };
     Scene { look, regions, winner: Who::Session(winner) }
 }

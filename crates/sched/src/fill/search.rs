@@ -16,9 +16,11 @@
 //!    the quanta of the quick pass two to one; interleaved, the split is the same wherever the
 //!    search is stopped.
 //!
-//! Cells without a wanted region are not entered; in a cell only tracks are examined over whose
-//! wanted regions the head can be. "Outermost" is the outermost cylinder from which the arm can
-//! reach the destination in time: beyond it the extra pass could find nothing.
+//! Cells without a wanted region are not entered, nor are those where the head could not stay long
+//! enough for one unit, or for a better plan than the best so far: searches end sooner, and find
+//! the same. In a cell only tracks are examined over whose wanted regions the head can be.
+//! "Outermost" is the outermost cylinder on which there is time for a unit: beyond it the extra
+//! pass could find nothing.
 //!
 //! # The lottery
 //!
@@ -30,7 +32,7 @@
 //!
 //! One for each cell entered, each track examined and each query of the task layer.
 
-use headtime_disk::{Kind, Model};
+use headtime_disk::{Dur, Kind, Model};
 
 use super::candidate::{Candidate, Look, Scratch};
 use super::cells::Tracks;
@@ -76,6 +78,8 @@ pub struct Search {
     scratch: Scratch,
     looked: u64,
     windows: [Option<Cached>; 2],
+    /// Wanted ranges are multiples of this number of sectors.
+    grain: u32,
     /// From this distance on a head switch takes no longer than the seek itself.
     apart: u32,
 }
@@ -121,6 +125,7 @@ impl Search {
             scratch: Scratch::default(),
             looked: 0,
             windows: [None; 2],
+            grain: scene.look.grain,
             apart: surfaces_apart(scene.look.model),
         }
     }
@@ -335,14 +340,34 @@ impl Search {
         let Some(candidate) = found else { return };
         let Some(score) = self.beats(scene, look, &candidate, who, of_winner) else { return };
         if look.holds(&candidate) {
-            self.best = Some(Best { candidate, score, of_winner });
-            return;
-        }
-        if let Some(candidate) = again(&mut self.scratch)
+            self.keep(Best { candidate, score, of_winner });
+        } else if let Some(candidate) = again(&mut self.scratch)
             && let Some(score) = self.beats(scene, look, &candidate, who, of_winner)
         {
-            self.best = Some(Best { candidate, score, of_winner });
+            self.keep(Best { candidate, score, of_winner });
         }
+    }
+
+    /// Keeps the best candidate so far. Cells in which the head cannot stay long enough for a
+    /// better one are passed over from now on.
+    fn keep(&mut self, best: Best) {
+        /// Steps of a bisection: to a 256th of the longest stay.
+        const STEPS: u32 = 8;
+        self.best = Some(best);
+        if !best.of_winner {
+            return;
+        }
+        let stay = *self.walk.stay();
+        let (mut useless, mut not) = (self.walk.useless(), stay.longest());
+        for _ in 0..STEPS {
+            let middle = Dur((useless.0 + not.0) / 2);
+            let (sectors, turn) = stay.passing(middle, self.grain);
+            match (self.policy.most)(sectors, turn) > best.score {
+                true => not = middle,
+                false => useless = middle,
+            }
+        }
+        self.walk.pass_over(useless);
     }
 
     /// Returns the score, if it beats the best.

@@ -1,11 +1,12 @@
 //! The order in which a search visits cells (for the reasons see [`super::search`]): the
 //! destination's, the source's, their neighbours; then outwards from both, and from the edges of
-//! the disk inwards.
+//! the disk inwards. It passes over cells where the head cannot stay long enough ([`super::stay`]):
+//! for one unit, or for more than has been found.
 
-use headtime_disk::{Dur, Model};
+use headtime_disk::Dur;
 
-use super::gap::Gap;
 use super::scene::Scene;
+use super::stay::Stay;
 use crate::tasks::Who;
 
 const SOURCE: usize = 0;
@@ -39,8 +40,11 @@ pub(super) struct Walk {
     /// Cells visited first: the destination's, the source's, its neighbours.
     near: [Option<u32>; 4],
     near_done: usize,
-    /// Reachable cells.
+    /// The first and the last cell.
     bounds: (i64, i64),
+    stay: Stay,
+    /// Where the head can stay no longer than this, there is nothing to find.
+    useless: Dur,
     /// Visited so far around the source and the destination, both ends included; at the edges, from
     /// the bounds.
     spans: [(i64, i64); 4],
@@ -55,9 +59,8 @@ impl Walk {
     pub(super) fn begin<W>(scene: &Scene<'_, W>) -> Walk {
         let (gap, cells) = (scene.look.gap, scene.regions.cells());
         let (source, dest) = (gap.source(), gap.destination());
-        let (low, high) = reach(scene.look.model, gap);
-        let (first, last) = cells.of_cylinders(low, high);
-        let (first, last) = (i64::from(first), i64::from(last.min(cells.count() - 1)));
+        let (first, last) = (0, i64::from(cells.count()) - 1);
+        let stay = Stay::of(scene.look.model, gap);
         let (source, dest) = (cells.of(source.0, source.1), cells.of(dest.0, dest.1));
         let (out, inn) = cells.neighbours(source);
         let mut near = [Some(dest), Some(source), out, inn];
@@ -71,6 +74,8 @@ impl Walk {
             near,
             near_done: 0,
             bounds: (first, last),
+            useless: stay.too_short_for(scene.look.grain),
+            stay,
             spans: [at(source), at(dest), (first, first - 1), (last + 1, last)],
             through: [false; 6],
             turns: [0; 2],
@@ -87,6 +92,21 @@ impl Walk {
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.near_done == self.near.len() && self.through.iter().all(|t| *t)
+    }
+
+    /// Returns the bounds of stays in this gap.
+    pub(super) fn stay(&self) -> &Stay {
+        &self.stay
+    }
+
+    /// Returns the longest stay in which nothing is to be found.
+    pub(super) fn useless(&self) -> Dur {
+        self.useless
+    }
+
+    /// Passes from now on over cells where the head can stay no longer than this.
+    pub(super) fn pass_over(&mut self, useless: Dur) {
+        self.useless = self.useless.max(useless);
     }
 
     /// Adds the cost of examining a cell of this group.
@@ -155,43 +175,45 @@ impl Walk {
                 false => scene.regions.next_down(scene.winner, from as u32, mask)?,
             };
             let at = i64::from(cell);
-            if at < self.bounds.0 || at > self.bounds.1 {
-                return None;
-            }
             let seen =
                 self.spans.iter().enumerate().find(|(i, s)| *i != span && (s.0..=s.1).contains(&at)).map(|s| *s.1);
-            let mine = &mut self.spans[span];
+            let useless = if seen.is_none() { self.useless_from(scene, cell, up) } else { None };
             end = match (seen, up) {
                 (Some(s), true) => s.1,
                 (Some(s), false) => s.0,
-                (None, _) => at,
+                (None, _) => useless.map_or(at, i64::from),
             };
+            let mine = &mut self.spans[span];
             *(if up { &mut mine.1 } else { &mut mine.0 }) = end;
-            if seen.is_none() && !self.near.contains(&Some(cell)) {
+            if seen.is_none() && useless.is_none() && !self.near.contains(&Some(cell)) {
                 return Some(cell);
             }
         }
     }
-}
 
-/// Returns the range of cylinders from which the arm can reach the destination in time, coming from
-/// the source: all between the two, and outside of them as far as the way out and back leaves time.
-pub fn reach(model: &Model, gap: &Gap) -> (u32, u32) {
-    let (a, b) = (gap.source().0, gap.destination().0);
-    let (low, high) = (a.min(b), a.max(b));
-    let time = gap.starts.saturating_since(gap.read.at.min(gap.write.at));
-    let fits = |beyond: u32| {
-        let way = model.mechanics.reposition_floor(beyond) + model.mechanics.reposition_floor(beyond + (high - low));
-        way < time || way == Dur::ZERO
-    };
-    // The floors never decrease with distance, so a binary search finds the limit.
-    let furthest = |most: u32| {
-        let (mut fit, mut not) = (0, most + 1);
-        while fit + 1 < not {
-            let middle = fit + (not - fit) / 2;
-            if fits(middle) { fit = middle } else { not = middle }
+    /// Returns the last of the cells from here on where the head can stay no longer than is
+    /// useless; `None` when it can in this one.
+    fn useless_from<W>(&self, scene: &Scene<'_, W>, cell: u32, up: bool) -> Option<u32> {
+        let (model, cells) = (scene.look.model, scene.regions.cells());
+        let most = if up { self.bounds.1 as u32 - cell } else { cell - self.bounds.0 as u32 };
+        let is_useless = |more: u32| {
+            let other = if up { cell + more } else { cell - more };
+            let (low, high) = (cells.cylinders(cell.min(other)).0, cells.cylinders(cell.max(other)).1);
+            self.stay.on(model, low, high) <= self.useless
+        };
+        if !is_useless(0) {
+            return None;
         }
-        fit
-    };
-    (low - furthest(low), high + furthest(model.geometry.cylinders() - 1 - high))
+        // The more cells, the longer the longest stay in one of them.
+        let (mut useless, mut not) = (0, 1);
+        while not <= most && is_useless(not) {
+            (useless, not) = (not, 2 * not);
+        }
+        not = not.min(most + 1);
+        while useless + 1 < not {
+            let middle = useless + (not - useless) / 2;
+            if is_useless(middle) { useless = middle } else { not = middle }
+        }
+        Some(if up { cell + useless } else { cell - useless })
+    }
 }

@@ -177,7 +177,8 @@ fn a_drive_whose_cache_may_hold_writes_is_given_all_commands_until_a_flush_or_a_
 fn a_drive_that_had_a_pause_has_written_back_what_fits_into_it_and_one_write_at_least() {
     let at_once = [(1, 0, 100, false), (2, 0, 100, true), (2, 0, 60_000, false), (4, 0, 3_000, true)];
     // It begins to write back 100 ms after its last command, as far as the core knows.
-    let after_a_delay = [(1, 100, 60_000, true), (1, 100, 150_000, false), (2, 100, 60_000, true), (2, 100, 150_000, false)];
+    let after_a_delay =
+        [(1, 100, 60_000, true), (1, 100, 150_000, false), (2, 100, 60_000, true), (2, 100, 150_000, false)];
     for (writes, delay_ms, pause_us, holds) in [at_once, after_a_delay].concat() {
         let mut rig = rig(&caching(), Commitment::Late);
         let mut p = caching();
@@ -189,7 +190,11 @@ fn a_drive_that_had_a_pause_has_written_back_what_fits_into_it_and_one_write_at_
         (1..=9).for_each(|i| rig.submit(Kind::Read, i * 300, 1));
         let outstanding = rig.core.outstanding();
         while rig.step().is_some() {}
-        assert_eq!(outstanding == 9, holds, "{writes} writes, {delay_ms} ms, {pause_us} us: {outstanding} at the drive");
+        assert_eq!(
+            outstanding == 9,
+            holds,
+            "{writes} writes, {delay_ms} ms, {pause_us} us: {outstanding} at the drive"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! The papers' four algorithms over the common search, against slow and simple counterparts.
 
 use crate::small_drive::drive;
-use headtime_disk::{Kind, Model};
+use headtime_disk::{Dur, Kind, Model};
 use headtime_sched::internals::candidate::Look;
 use headtime_sched::internals::gap::{Gap, Leg};
 use headtime_sched::internals::placement::Rules;
@@ -9,7 +9,6 @@ use headtime_sched::internals::regions::Regions;
 use headtime_sched::internals::scene::Scene;
 use headtime_sched::internals::search::Search;
 use headtime_sched::internals::tasks::{Wants, Who};
-use headtime_sched::internals::walk::reach;
 use headtime_sched::internals::wanted::Wanted;
 use headtime_sched::{Algorithm, Placement, SessionId, TaskRange};
 use headtime_testkit::gap::{Feasible, Wish, Wishes, any_gap, any_wishes, every_leg};
@@ -90,6 +89,7 @@ impl Case {
             exclude: &self.exclude,
             rules,
             by_angle: false,
+            grain: self.regions.grain(),
         };
         Scene { look, regions: &self.regions, winner }
     }
@@ -293,9 +293,14 @@ fn the_extra_pass_has_a_third_of_the_search() {
     let (mut around, mut edges) = (0, 0);
     for round in 0..40 {
         let gap = any_gap(&model, &mut rng);
-        let (low, high) = reach(&model, &gap);
         let (a, b) = (gap.source().0.min(gap.destination().0), gap.source().0.max(gap.destination().0));
-        if a.saturating_sub(low) < 2_000 || high.saturating_sub(b) < 2_000 {
+        // There is time for 2,000 cylinders beyond both ends.
+        let floor = |distance| model.mechanics.reposition_floor(distance);
+        let time = gap.starts.saturating_since(gap.read.at.min(gap.write.at));
+        if a < 2_000
+            || b + 2_000 >= model.geometry.cylinders()
+            || floor(2_000) + floor(2_000 + (b - a)) + Dur::from_ms(1) > time
+        {
             continue;
         }
         let look = Look {
@@ -305,6 +310,7 @@ fn the_extra_pass_has_a_third_of_the_search() {
             exclude: &[],
             rules: Placement::Host.rules(),
             by_angle: false,
+            grain: regions.grain(),
         };
         let scene = Scene { look, regions: &regions, winner: Who::Anyone };
         let mut search = Search::begin(Algorithm::BwEpGreedy.policy().unwrap(), &scene);
