@@ -49,7 +49,9 @@ static SPEC: Spec = Spec {
             rule: "under 0.55 s",
             checks: &[Check { what: "largest of the loads", unit: "s", test: Test::Below(0.55) }],
             quick: true,
-            note: "",
+            note: "0.35 s with readers and writers in order, 0.58 s with readers in order, 0.69 and 0.78 s with \
+                   those at random places. Not raised, bash waits for others' turns, and those at random places have \
+                   their whole slice: their budgets are charged by time.",
         },
     ],
     length: Length::Minutes,

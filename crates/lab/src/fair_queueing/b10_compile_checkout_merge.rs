@@ -33,7 +33,10 @@ static SPEC: Spec = Spec {
             Check { what: "over BFQ, the tool and load that gain least", unit: "%", test: Test::AtLeast(0.0) },
         ],
         quick: true,
-        note: "",
+        note: "compile progresses faster than under CFQ, by 16% beside ten readers in order (63 files against 54) and \
+               5% beside readers at random places; the rule asks for within 10%, either way. Over BFQ it gains with \
+               the loads at random places; with those in order checkout and merge progress less (442 files against \
+               690). Why BFQ serves these two better there is not known.",
     }],
     length: Length::Minutes,
     alone: false,
