@@ -46,6 +46,9 @@ pub struct Rate {
     /// Minimum rate in MB/s: what rotational gaps do not deliver is read as foreground work
     #[arg(long, value_name = "MB/S", value_parser = figures::mb_s)]
     pub at_least: Option<f64>,
+    /// Highest rate in MB/s, in gaps and idle time
+    #[arg(long, value_name = "MB/S", value_parser = figures::mb_s, conflicts_with = "done_by")]
+    pub at_most: Option<f64>,
     /// Deadline: within a duration (90m, 36h, 2d) or at a time of day in UTC (06:30); what
     /// rotational gaps do not deliver is read as foreground work
     #[arg(long, value_name = "DURATION|TIME", value_parser = figures::done_by)]
@@ -53,10 +56,20 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Returns a job with this priority and minimum rate.
-    pub fn job(&self, control: PathBuf, name: &str) -> Job {
+    /// Returns a job with this priority and these rates.
+    ///
+    /// # Errors
+    /// The highest rate is below the lowest.
+    pub fn job(&self, control: PathBuf, name: &str) -> Result<Job, Failure> {
+        if let (Some(least), Some(most)) = (self.at_least, self.at_most)
+            && most < least
+        {
+            return Err(Failure::Input(format!(
+                "--at-most: expected at least {least}, as --at-least says, found {most}"
+            )));
+        }
         let floor = Floor { bytes_s: self.at_least.map(|mb| mb * 1e6), within: self.done_by };
-        Job { priority: self.priority.priority, floor, ..Job::new(control, name) }
+        Ok(Job { priority: self.priority.priority, max_mb_s: self.at_most, floor, ..Job::new(control, name) })
     }
 
     /// Lowers the processor priority, unless a minimum rate or a deadline was given, so that the

@@ -69,10 +69,15 @@ pub fn address(text: &str) -> Result<Address, String> {
     Ok(address)
 }
 
-/// `--at-least`: megabytes a second.
+/// `--at-least`, `--at-most`: megabytes a second.
 pub fn mb_s(text: &str) -> Result<f64, String> {
     let within = text.parse().ok().filter(|r: &f64| *r > 0.0 && *r <= 1e6);
     within.ok_or_else(|| "expected more than 0 and at most 1000000 MB/s".into())
+}
+
+/// `task limit`: megabytes a second; 0: no limit.
+pub fn limit(text: &str) -> Result<f64, String> {
+    if text == "none" { Ok(0.0) } else { mb_s(text).map_err(|why| format!("{why}, or none")) }
 }
 
 /// `--done-by`: duration from now.

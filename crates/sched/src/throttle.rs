@@ -67,18 +67,20 @@ struct Bucket {
     rate: Rate,
     /// In [`PARTS`] of a unit; negative: debt.
     level: i128,
+    /// For how long unused rate is kept.
+    burst: Dur,
     at: Time,
 }
 
 impl Bucket {
     /// Returns a bucket with neither credit nor debt.
-    fn new(rate: Rate, now: Time) -> Bucket {
-        Bucket { rate, level: 0, at: now }
+    fn new(rate: Rate, burst: Dur, now: Time) -> Bucket {
+        Bucket { rate, level: 0, burst, at: now }
     }
 
     fn fill(&mut self, now: Time) {
         let (rate, passed) = (i128::from(self.rate.0.get()), now.saturating_since(self.at));
-        self.level = (self.level + rate * i128::from(passed.0)).min(rate * i128::from(BURST.0));
+        self.level = (self.level + rate * i128::from(passed.0)).min(rate * i128::from(self.burst.0));
         self.at = self.at.max(now);
     }
 
@@ -94,9 +96,9 @@ impl Bucket {
     }
 
     /// Changes the rate. What was charged before stays, so that a change gives no credit.
-    fn set_rate(bucket: &mut Option<Bucket>, rate: Option<Rate>, now: Time) {
+    fn set_rate(bucket: &mut Option<Bucket>, rate: Option<Rate>, burst: Dur, now: Time) {
         *bucket = rate.map(|rate| {
-            let mut bucket = bucket.unwrap_or(Bucket::new(rate, now));
+            let mut bucket = bucket.unwrap_or(Bucket::new(rate, burst, now));
             bucket.fill(now);
             bucket.rate = rate;
             // Credit beyond the burst of the new rate is dropped.
@@ -107,10 +109,17 @@ impl Bucket {
 }
 
 /// The state of an application's limits.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Throttle {
     bytes: Option<Bucket>,
     requests: Option<Bucket>,
+    burst: Dur,
+}
+
+impl Default for Throttle {
+    fn default() -> Throttle {
+        Throttle::keeping(BURST)
+    }
 }
 
 impl Throttle {
@@ -121,11 +130,16 @@ impl Throttle {
         throttle
     }
 
+    /// Creates a throttle without limits that will keep unused rate for this long.
+    pub(crate) const fn keeping(burst: Dur) -> Throttle {
+        Throttle { bytes: None, requests: None, burst }
+    }
+
     /// Changes the limits at once. A limit that stays keeps its debt, which is paid at the new
     /// rate.
     pub fn set(&mut self, limit: RateLimit, now: Time) {
-        Bucket::set_rate(&mut self.bytes, limit.bytes, now);
-        Bucket::set_rate(&mut self.requests, limit.requests, now);
+        Bucket::set_rate(&mut self.bytes, limit.bytes, self.burst, now);
+        Bucket::set_rate(&mut self.requests, limit.requests, self.burst, now);
     }
 
     /// Returns the limits in force.
@@ -150,13 +164,18 @@ impl Throttle {
         if ready > now {
             return Err(ready);
         }
+        self.charge(bytes, now);
+        Ok(())
+    }
+
+    /// Charges a request of `bytes` bytes that has passed, whatever the debt.
+    pub(crate) fn charge(&mut self, bytes: u64, now: Time) {
         for (bucket, units) in [(&mut self.bytes, bytes), (&mut self.requests, 1)] {
             if let Some(bucket) = bucket {
                 bucket.fill(now);
                 bucket.charge(units);
             }
         }
-        Ok(())
     }
 }
 

@@ -62,7 +62,7 @@ pub struct Backup {
 /// Runs the command.
 pub fn run(args: &Backup) -> Result<(), Failure> {
     let mut plan = Plan {
-        job: args.rate.job(args.server.path()?, "backup"),
+        job: args.rate.job(args.server.path()?, "backup")?,
         export: args.export.clone(),
         image: args.image.clone(),
         live: args.live,

@@ -52,7 +52,7 @@ pub struct Scrub {
 /// Runs the command.
 pub fn run(args: &Scrub) -> Result<(), Failure> {
     let plan = Plan {
-        job: args.rate.job(args.server.path()?, "scrub"),
+        job: args.rate.job(args.server.path()?, "scrub")?,
         export: args.export.clone(),
         unit: args.unit.unit,
         catalogue: args.catalogue.clone(),

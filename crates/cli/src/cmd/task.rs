@@ -7,7 +7,7 @@ use headtime_sched::TaskRange;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::hand::{self, Reading, Writing, Written};
 use headtime_serve::apps::image::{Image, beside, name_fits, remove, take_name};
-use headtime_serve::apps::job::End;
+use headtime_serve::apps::job::{End, Job};
 use headtime_serve::apps::link::{answer, disk, look};
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::runner;
@@ -45,6 +45,8 @@ enum What {
     Resume(Which),
     /// Change a session's share of free bandwidth
     Priority(Priority),
+    /// Limit the rate of a session
+    Limit(Limit),
     /// Close a session; its application is notified
     Close(Which),
 }
@@ -75,6 +77,15 @@ struct Priority {
     /// 1 to 1000000
     #[arg(value_name = "N", value_parser = figures::priority)]
     priority: u32,
+}
+
+#[derive(Debug, Args)]
+struct Limit {
+    #[command(flatten)]
+    which: Which,
+    /// Highest rate in MB/s, in gaps and idle time; none: without a limit
+    #[arg(value_name = "MB/S|none", value_parser = figures::limit)]
+    max_mb_s: f64,
 }
 
 /// Read ranges in rotational gaps and idle time
@@ -134,6 +145,7 @@ pub fn run(args: &Task) -> Result<(), Failure> {
         What::Pause(w) => change(w, Change::Suspended(true)),
         What::Resume(w) => change(w, Change::Suspended(false)),
         What::Priority(p) => change(&p.which, Change::Priority(p.priority)),
+        What::Limit(l) => change(&l.which, Change::MaxMbS(l.max_mb_s)),
         What::Close(w) => change(w, Change::Close(Empty {})),
     }
 }
@@ -144,6 +156,7 @@ struct Row {
     name: String,
     priority: u32,
     suspended: bool,
+    max_mb_s: Option<f64>,
     tasks: u64,
     done_bytes: u64,
     wanted_bytes: u64,
@@ -165,6 +178,7 @@ fn show(args: &List) -> Result<(), Failure> {
         name: s.name,
         priority: s.priority,
         suspended: s.suspended,
+        max_mb_s: s.max_mb_s,
         tasks: s.tasks,
         done_bytes: s.done_bytes,
         wanted_bytes: s.wanted_bytes,
@@ -185,7 +199,11 @@ fn show(args: &List) -> Result<(), Failure> {
             bytes(r.done_bytes),
             bytes(r.wanted_bytes),
             r.tasks.to_string(),
-            if r.suspended { "paused".into() } else { String::new() },
+            [r.suspended.then(|| "paused".into()), r.max_mb_s.map(|mb| format!("at most {mb:.3} MB/s"))]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<String>>()
+                .join(", "),
         ]
     }));
     screen::print(&screen::columns(&lines, &[0, 2, 3, 4, 5]))
@@ -206,8 +224,8 @@ fn change(which: &Which, change: Change) -> Result<(), Failure> {
 }
 
 fn read(args: &Read) -> Result<(), Failure> {
-    let control = args.server.path()?;
-    let done = background::run(async move |stop| reading(args, control, stop).await)?;
+    let job = args.rate.job(args.server.path()?, "task read")?;
+    let done = background::run(async move |stop| reading(args, job, stop).await)?;
     let (report, end) = done.map_err(background::failure)?;
     if args.json {
         screen::print_json(&report)?;
@@ -231,11 +249,11 @@ fn read(args: &Read) -> Result<(), Failure> {
     }
 }
 
-async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> Result<(Report, End), AppError> {
+async fn reading(args: &Read, job: Job, stop: watch::Receiver<bool>) -> Result<(Report, End), AppError> {
     if let Some(path) = &args.output {
         name_fits(path)?;
     }
-    let (_, info) = answer(&control, &stop, look(&control)).await?;
+    let (_, info) = answer(&job.control, &stop, look(&job.control)).await?;
     let wanted = args.range.iter().map(|r| r.count).fold(0, u64::saturating_add);
     let unit = args.unit.unit.unwrap_or_else(|| usual_unit(wanted, info.sector_bytes));
     let units = Units::new(args.range.clone(), unit, info.sectors, info.sector_bytes)?;
@@ -255,7 +273,6 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     let mut progress =
         Progress::new("task read", &disk(&info), info.sectors, info.sector_bytes, "ranges", units.clone());
     let mut sink = Reading { out, units, sector_bytes };
-    let job = args.rate.job(control, "task read");
     let mut watcher = Watcher::new("read", progress.bytes().1);
     let end = runner::run(&job, &mut progress, &mut sink, &mut |s| watcher.see(s), stop).await;
     let end = match (end, &sink.out) {

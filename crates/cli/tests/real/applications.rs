@@ -67,6 +67,53 @@ fn scrub_backup_and_tasks_do_what_they_say_over_a_server() {
     assert!(server.stop().0.success());
 }
 
+#[test]
+fn a_session_has_a_highest_rate_which_can_be_changed() {
+    let dir = scratch("at-most");
+    let at = dir.path();
+    fs::write(at.join("disk.img"), noise(SMALL_BYTES as usize, 7)).unwrap();
+    let server = Server::start(at, serve(at));
+    let began = Instant::now();
+    let (status, report, err) = run(at, &["scrub", "--export", "data", "--at-most", "2"]);
+    assert_eq!((status, &report["complete"]), (Some(0), &true.into()), "{report} {err}");
+    // 16.8 MB, of which three seconds' worth may come at once.
+    assert!(began.elapsed() > Duration::from_secs(5), "{:?}", began.elapsed());
+    // At this rate it would take days.
+    let mut slow = headtime();
+    slow.current_dir(at).env("XDG_STATE_HOME", at).args([
+        "scrub",
+        "--export",
+        "data",
+        "--restart",
+        "--at-most",
+        "0.0001",
+    ]);
+    slow.args(["--control", "control.sock", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut slow = slow.spawn().unwrap();
+    let session = || run(at, &["task", "list"]).1["sessions"][0].clone();
+    assert!(wait_until(|| session()["max_mb_s"] == 0.0001), "{}", session());
+    let number = session()["session"].to_string();
+    let change = |rate: &str| {
+        let (status, _, err) =
+            finish(headtime().current_dir(at).args(["task", "limit", "--control", "control.sock", &number, rate]));
+        (status.code(), err)
+    };
+    for wrong in ["0", "-1", "nan", "fast"] {
+        let (status, err) = change(wrong);
+        assert!(status == Some(2) && err.contains("expected more than 0"), "{wrong}: {err}");
+    }
+    assert_eq!(change("1.5").0, Some(0));
+    assert_eq!(session()["max_mb_s"], 1.5);
+    assert_eq!(change("none").0, Some(0));
+    assert!(slow.wait().unwrap().success());
+    assert_eq!(change("1").0, Some(2), "the session has ended");
+    let (status, _, err) = run(at, &["scrub", "--at-most", "5", "--done-by", "1h"]);
+    assert!(status == Some(2) && err.contains("cannot be used with"), "{err}");
+    let (status, _, err) = run(at, &["scrub", "--at-most", "5", "--at-least", "6"]);
+    assert!(status == Some(2) && err.contains("--at-most"), "{err}");
+    assert!(server.stop().0.success());
+}
+
 /// A file system of its own in memory, unmounted at the end.
 struct Room(PathBuf);
 

@@ -11,6 +11,7 @@ use crate::dispatch::Purpose;
 use crate::fill::report::FillReport;
 use crate::fill::subsystem::Freeblock;
 use crate::tasks::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
+use crate::throttle::Rate;
 
 impl Core {
     fn background(&mut self, now: Time) -> Result<&mut Freeblock, TaskError> {
@@ -77,6 +78,14 @@ impl Core {
     /// without acknowledgements nothing more is delivered.
     pub fn set_window(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
         self.background(now)?.set_window(session, sectors)
+    }
+
+    /// Limits the rate of a session in sectors per second, delivered and written; `None`: no limit,
+    /// which is the default (Thereska 2003 section 2.1, "kernel-enforced rate control"). In any
+    /// interval of length t it gets at most rate * (t + 3 s) and one command.
+    /// Promoted tasks count, but do not wait.
+    pub fn set_rate(&mut self, session: SessionId, sectors: Option<Rate>, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.set_rate(session, sectors, now)
     }
 
     /// Acknowledges this number of delivered sectors.

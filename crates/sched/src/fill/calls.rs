@@ -6,6 +6,7 @@ use headtime_disk::{Model, Time};
 use super::reach::Gone;
 use super::subsystem::Freeblock;
 use crate::tasks::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
+use crate::throttle::Rate;
 
 /// The regions of an aborted or superseded range are rechecked at once up to this length, 128 MiB
 /// of 512-byte sectors; of a longer one, this many sectors with each command that completes. Until
@@ -93,6 +94,13 @@ impl Freeblock {
         Ok(())
     }
 
+    /// Limits the rate of a session, in sectors per second.
+    pub(crate) fn set_rate(&mut self, session: SessionId, sectors: Option<Rate>, now: Time) -> Result<(), TaskError> {
+        self.tasks.set_rate(session, sectors, now)?;
+        self.sessions_turned();
+        Ok(())
+    }
+
     /// Notes that a session's application has taken this number of sectors.
     pub(crate) fn taken(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
         self.tasks.taken(session, sectors)?;
@@ -100,9 +108,9 @@ impl Freeblock {
         Ok(())
     }
 
-    /// Updates which sessions may receive blocks. Sessions that may not, suspended or with an
-    /// exhausted window, are excluded from searches for any session, which would find only what
-    /// must not be delivered.
+    /// Updates which sessions may receive blocks. Sessions that may not, suspended, with an
+    /// exhausted window or held back by their rate, are excluded from searches for any session,
+    /// which would find only what must not be delivered.
     pub(super) fn sessions_turned(&mut self) {
         let regions = &mut self.regions;
         self.tasks.take_turned(|session, may| regions.suspend(session, !may));

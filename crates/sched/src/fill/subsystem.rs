@@ -155,8 +155,10 @@ impl Freeblock {
 
     /// Handles a notification after which the input of a search may differ.
     pub(crate) fn advance_to(&mut self, now: Time) {
-        // Refused units are offered again when due, even on a disk on which nothing completes.
+        // Refused units are offered again when due, even on a disk on which nothing completes, and
+        // sessions held back by their rate may go on.
         self.tasks.advance(now);
+        self.sessions_turned();
     }
 
     /// Handles the arrival of a foreground request.

@@ -120,6 +120,9 @@ impl TaskManager {
             }
             s.id
         });
+        if matches!(end, End::Delivered | End::Written) {
+            self.sessions.charge(owner, range.count, self.now);
+        }
         self.events.push_back(match end {
             End::Delivered => TaskEvent::Delivered { session, task, range },
             End::Written => TaskEvent::Written { session, task, range },

@@ -38,6 +38,7 @@ use super::slab::Slab;
 use super::table::{Extent, Task, slot};
 use super::{SessionId, TaskError, TaskEvent, TaskId, TaskLimits, TaskRange};
 use crate::list::NONE;
+use crate::throttle::Rate;
 
 /// Default time for which a unit is not offered after "not now".
 pub(crate) const BACKOFF: Dur = Dur::from_ms(20);
@@ -73,6 +74,8 @@ pub struct SessionInfo {
     pub delivered_sectors: u64,
     /// Sectors delivered and not taken yet.
     pub untaken_sectors: u64,
+    /// The limit of its rate, sectors per second; `None`: none.
+    pub rate: Option<Rate>,
 }
 
 /// State of a task.
@@ -158,11 +161,14 @@ impl TaskManager {
     pub fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.marks.expire(self.now);
+        self.sessions.advance(self.now);
     }
 
-    /// Returns when the next refused unit may be offered again.
+    /// Returns when the next refused unit may be offered again, or the next session is no longer
+    /// held back by its rate.
     pub fn next_wakeup(&self) -> Option<Time> {
-        self.marks.refusals.front().map(|r| r.until)
+        let refused = self.marks.refusals.front().map(|r| r.until);
+        [refused, self.sessions.held_back_until()].into_iter().flatten().min()
     }
 
     /// Opens a session.
@@ -259,6 +265,20 @@ impl TaskManager {
         Ok(())
     }
 
+    /// Limits the rate of a session to this number of sectors a second, delivered and written; a
+    /// new session has no limit. In any interval of length t it gets at most rate * (t + 3
+    /// s) and one command. Meanwhile nothing is wanted for it; its promoted
+    /// tasks are foreground work, and count, but do not wait.
+    ///
+    /// # Errors
+    /// It is not open.
+    pub fn set_rate(&mut self, session: SessionId, sectors: Option<Rate>, now: Time) -> Result<(), TaskError> {
+        self.advance(now);
+        let at = self.sessions.need(session)?;
+        self.sessions.set_rate(at, sectors, self.now);
+        Ok(())
+    }
+
     /// Notes that the application has taken this number of sectors of those delivered to a session,
     /// at most all.
     ///
@@ -303,6 +323,7 @@ impl TaskManager {
             left_write_sectors: s.left[1],
             delivered_sectors: s.delivered,
             untaken_sectors: s.untaken,
+            rate: s.throttle.limit().bytes,
         })
     }
 

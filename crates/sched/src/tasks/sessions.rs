@@ -1,12 +1,21 @@
 //! The session list: open sessions, their priorities, and which of them may receive blocks now.
 
+use std::collections::BTreeSet;
+
+use headtime_disk::{Dur, Time};
+
 use super::slab::Slab;
 use super::table::{READ, WRITE};
 use super::{SessionId, TaskError};
 use crate::list::NONE;
+use crate::throttle::{Rate, RateLimit, Throttle};
 
 /// Maximum sessions, regardless of the limits: a range stores its session's slot in two bytes.
 pub(crate) const MAX_SESSIONS: usize = 1 << 16;
+
+/// Unused rate of a session is kept for this long. In idle time sessions take turns of about a
+/// second: with a shorter time a session would lose rate while it is another's turn.
+pub(crate) const BURST: Dur = Dur::from_secs(3);
 
 /// An open session.
 #[derive(Clone, Debug)]
@@ -21,6 +30,10 @@ pub(crate) struct Session {
     pub window: u64,
     /// Sectors delivered and not yet taken.
     pub untaken: u64,
+    /// Limits its rate; its bytes are sectors here.
+    pub throttle: Throttle,
+    /// Whether it waits for its limit.
+    pub held_back: bool,
     /// Sectors wanted, read and written.
     pub left: [u64; 2],
     /// Sectors delivered or written so far.
@@ -47,6 +60,8 @@ impl Default for Session {
             suspended: false,
             window: u64::MAX,
             untaken: 0,
+            throttle: Throttle::keeping(BURST),
+            held_back: false,
             left: [0; 2],
             delivered: 0,
             tasks: 0,
@@ -64,7 +79,8 @@ impl Session {
     /// a client that takes nothing can still write.
     #[inline]
     fn may(&self) -> [bool; 2] {
-        [!self.suspended && self.untaken < self.window, !self.suspended]
+        let may = !self.suspended && !self.held_back;
+        [may && self.untaken < self.window, may]
     }
 }
 
@@ -82,6 +98,8 @@ pub(crate) struct Sessions {
     tickets: u64,
     /// Sessions that became able to receive something, or unable, since the list was last fetched.
     turned: Vec<SessionId>,
+    /// Those held back by their limit, by the time until which.
+    held_back: BTreeSet<(Time, u16)>,
     next: u32,
 }
 
@@ -114,6 +132,7 @@ impl Sessions {
         let s = &mut self.slab[u32::from(at)];
         assert!(s.tasks == 0 && s.left == [0; 2], "session {} is closed with tasks", s.id.0);
         s.suspended = true;
+        self.held_back.retain(|h| h.1 != at);
         self.refresh(at);
         let gone = self.slab.remove(u32::from(at));
         let n = self.by_id.binary_search_by_key(&gone.id.0, |&(id, _)| id).expect("an open session is in the list");
@@ -148,6 +167,49 @@ impl Sessions {
         let r = f(&mut self.slab[u32::from(at)]);
         self.refresh(at);
         r
+    }
+
+    /// Limits the rate of a session, in sectors per second.
+    pub(crate) fn set_rate(&mut self, at: u16, rate: Option<Rate>, now: Time) {
+        self.slab[u32::from(at)].throttle.set(RateLimit { bytes: rate, requests: None }, now);
+        self.hold_back(at, now);
+    }
+
+    /// Charges sectors delivered or written to a session's limit.
+    #[inline]
+    pub(crate) fn charge(&mut self, at: u16, sectors: u64, now: Time) {
+        let s = &mut self.slab[u32::from(at)];
+        if !s.throttle.limit().is_none() {
+            s.throttle.charge(sectors, now);
+            self.hold_back(at, now);
+        }
+    }
+
+    /// Holds a session back, or no longer, as its limit says.
+    fn hold_back(&mut self, at: u16, now: Time) {
+        if self.get(at).held_back {
+            self.held_back.retain(|h| h.1 != at);
+        }
+        let ready = self.get(at).throttle.ready_at(1);
+        let held_back = ready > now;
+        if held_back {
+            self.held_back.insert((ready, at));
+        }
+        self.change(at, |s| s.held_back = held_back);
+    }
+
+    /// Ends what is over of the times for which sessions are held back.
+    pub(crate) fn advance(&mut self, now: Time) {
+        while let Some(&(until, at)) = self.held_back.first()
+            && until <= now
+        {
+            self.hold_back(at, now);
+        }
+    }
+
+    /// Returns until when the first of the sessions that are held back is.
+    pub(crate) fn held_back_until(&self) -> Option<Time> {
+        self.held_back.first().map(|h| h.0)
     }
 
     fn refresh(&mut self, at: u16) {
@@ -221,7 +283,7 @@ impl Sessions {
 
     /// Returns the bytes allocated.
     pub(crate) fn bytes(&self) -> usize {
-        let turned = self.turned.capacity() * size_of::<SessionId>();
+        let turned = self.turned.capacity() * size_of::<SessionId>() + self.held_back.len() * size_of::<(Time, u16)>();
         self.slab.bytes() + self.by_id.capacity() * size_of::<(u32, u16)>() + self.may_words() * 8 + turned
     }
 
@@ -229,7 +291,7 @@ impl Sessions {
     pub(crate) fn bytes_for_one(&self) -> usize {
         // The lists double when they are full.
         let list = if self.by_id.len() == self.by_id.capacity() { self.by_id.len().max(8) } else { 0 };
-        let each = size_of::<(u32, u16)>() + size_of::<SessionId>();
+        let each = size_of::<(u32, u16)>() + size_of::<SessionId>() + size_of::<(Time, u16)>();
         self.slab.bytes_for(1) + list * each + (self.may_words().max(8)) * 8
     }
 

@@ -3,7 +3,7 @@
 
 use crate::filling_rig::{Rig, Says, cheetah, gaps_only};
 use headtime_disk::{Dur, Fault, Kind, Outcome, Time};
-use headtime_sched::{Algorithm, FillConfig, SessionId, TaskError, TaskEvent, TaskLimits, TaskRange, TaskSpec};
+use headtime_sched::{Algorithm, FillConfig, Rate, SessionId, TaskError, TaskEvent, TaskLimits, TaskRange, TaskSpec};
 
 fn with_idle_time() -> FillConfig {
     FillConfig::new(Algorithm::AngleEpFrag)
@@ -34,6 +34,51 @@ fn a_client_that_takes_nothing_does_not_keep_an_idle_drive_from_others() {
     rig.drain();
     rig.run(Dur::from_secs(3));
     assert!(brought(&rig, lazy) > before + 4_000);
+}
+
+#[test]
+fn a_session_gets_its_rate_and_no_more_and_what_it_leaves_goes_to_others() {
+    let mut rig = Rig::new(&cheetah(), Some(with_idle_time()), vec![]);
+    let (slow, other) = (rig.session(1), rig.session(1));
+    let all = rig.capacity();
+    rig.task(slow, Kind::Read, &[(0, all / 2)], 64);
+    rig.task(other, Kind::Read, &[(all / 2, all / 4)], 64);
+    let a_second = |rig: &mut Rig| {
+        let before = [slow, other].map(|s| brought(rig, s));
+        rig.run(Dur::from_secs(60));
+        [0, 1].map(|i| (brought(rig, [slow, other][i]) - before[i]) / 60)
+    };
+    let [free, _] = a_second(&mut rig);
+    assert!(free > 6_000, "{free} sectors a second without a limit");
+    for sectors in [2_000, 100] {
+        rig.core.set_rate(slow, Rate::per_second(sectors as f64), rig.now).expect("it is open");
+        rig.drain();
+        let [limited, rest] = a_second(&mut rig);
+        let most = sectors * 63 / 60 + 8;
+        assert!((sectors * 9 / 10..=most).contains(&limited), "{limited} sectors a second, limited to {sectors}");
+        assert!(rest > 6_000, "{rest} for the other");
+    }
+    rig.core.set_rate(slow, None, rig.now).expect("it is open");
+    rig.drain();
+    assert!(a_second(&mut rig)[0] > 6_000);
+    // A session that waits for its limit does not starve: nothing is fetched for it as foreground.
+    rig.core.set_rate(slow, Rate::per_second(0.5), rig.now).expect("it is open");
+    rig.drain();
+    let before = brought(&rig, slow);
+    rig.run(Dur::from_secs(400));
+    assert!(brought(&rig, slow) - before < 1_000, "{}", brought(&rig, slow) - before);
+}
+
+#[test]
+fn writes_count_against_a_rate_too() {
+    let mut rig = Rig::new(&cheetah(), Some(with_idle_time()), vec![]);
+    let session = rig.session(1);
+    rig.core.set_rate(session, Rate::per_second(1_000.0), rig.now).expect("it is open");
+    rig.drain();
+    rig.task(session, Kind::Write, &[(0, 1_000_000)], 64);
+    rig.run(Dur::from_secs(10));
+    let written = brought(&rig, session);
+    assert!((9_000..11_000).contains(&written), "{written} sectors in 10 s");
 }
 
 #[test]

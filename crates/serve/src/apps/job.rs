@@ -21,6 +21,8 @@ pub struct Job {
     pub name: String,
     /// Its priority.
     pub priority: u32,
+    /// The highest rate, MB/s; `None`: none.
+    pub max_mb_s: Option<f64>,
     /// The export as it was when the job started. If the server restarts with a different one, the
     /// job ends.
     pub export: Option<Export>,
@@ -41,6 +43,7 @@ impl Job {
             control: control.into(),
             name: name.into(),
             priority: 100,
+            max_mb_s: None,
             export: None,
             floor: Floor::default(),
             point_in_time: false,

@@ -182,7 +182,10 @@ impl Runner<'_> {
             self.job.check(self.progress, &info)?;
             let window = (WINDOW / self.progress.sector_bytes()).max(1);
             let session = Session::open(&mut control, &info, &self.job.name, self.job.priority, window).await?;
-            let link = Link::new(session, window);
+            let mut link = Link::new(session, window);
+            if let Some(mb) = self.job.max_mb_s {
+                link.say(Call::MaxMbS(mb));
+            }
             Ok::<Link, AppError>(link)
         };
         let mut link = tokio::select! {

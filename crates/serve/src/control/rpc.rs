@@ -92,10 +92,15 @@ impl Control for Service {
             // closes the session before it answers this call, which may take a while.
             self.names.lock().unwrap_or_else(|e| e.into_inner()).remove(&session.0);
         }
+        let rate = match change {
+            change_request::Change::MaxMbS(mb) => session::rate(mb).map_err(Status::invalid_argument)?,
+            _ => None,
+        };
         let call = |reply| match change {
             change_request::Change::Suspended(true) => SessionCall::Suspend { session, reply },
             change_request::Change::Suspended(false) => SessionCall::Resume { session, reply },
             change_request::Change::Priority(priority) => SessionCall::SetPriority { session, priority, reply },
+            change_request::Change::MaxMbS(_) => SessionCall::SetRate { session, rate, reply },
             change_request::Change::Close(_) => SessionCall::Close { session, reply },
         };
         let done = self.engine.session_call(call).await?;

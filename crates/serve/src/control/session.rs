@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use headtime_disk::{Dur, Kind};
-use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
+use headtime_sched::{Rate, SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 use tonic::Status;
@@ -34,6 +34,20 @@ const UNFETCHED_STATUS: &str = "the client has fetched nothing of its answers fo
 
 /// The status of a session that another client closed over the interface.
 const CLOSED_STATUS: &str = "the session was closed by an operator";
+
+/// The highest limit of a session's rate, MB/s.
+const MAX_MB_S: f64 = 1e6;
+
+/// Returns the limit of a rate of this many MB/s; zero: no limit. The error says what was expected
+/// and found.
+pub(super) fn rate(mb: f64) -> Result<Option<Rate>, String> {
+    match mb {
+        0.0 => Ok(None),
+        // A lower rate is rounded up to the least.
+        mb if mb > 0.0 && mb <= MAX_MB_S => Ok(Rate::per_second((mb * 1e6).max(0.001))),
+        _ => Err(format!("a limit of {mb} MB/s: expected at most {MAX_MB_S}, or 0 for none")),
+    }
+}
 
 /// Events queued for the client's connection before no more are fetched from the engine's bounded
 /// queue.
@@ -264,6 +278,10 @@ impl Session {
             ClientCall::Priority(priority) => {
                 (None, self.call(|reply| SessionCall::SetPriority { session, priority, reply }).await?)
             }
+            ClientCall::MaxMbS(mb) => match rate(mb) {
+                Ok(rate) => (None, self.call(|reply| SessionCall::SetRate { session, rate, reply }).await?),
+                Err(why) => return Ok(Some(refused(None, &why))),
+            },
             ClientCall::Taken(sectors) => {
                 self.taken(sectors).await?;
                 return Ok(None);

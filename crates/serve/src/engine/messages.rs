@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use headtime_disk::{Dur, Kind};
 
-use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
+use headtime_sched::{Rate, SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
 
@@ -177,6 +177,15 @@ pub enum SessionCall {
         /// The answer.
         reply: Reply<()>,
     },
+    /// Limits a session's rate.
+    SetRate {
+        /// The session.
+        session: SessionId,
+        /// Bytes a second; `None`: no limit.
+        rate: Option<Rate>,
+        /// The answer.
+        reply: Reply<()>,
+    },
     /// Acknowledges sectors that the client has taken.
     Taken {
         /// The session.
@@ -243,6 +252,7 @@ impl SessionCall {
             | SessionCall::Suspend { reply, .. }
             | SessionCall::Resume { reply, .. }
             | SessionCall::SetPriority { reply, .. }
+            | SessionCall::SetRate { reply, .. }
             | SessionCall::Abort { reply, .. }
             | SessionCall::Promote { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
             SessionCall::Taken { .. } | SessionCall::Data { .. } => {}

@@ -185,6 +185,7 @@ impl State {
             Change::Suspended(true) => format!("{name}: pause"),
             Change::Suspended(false) => format!("{name}: resume"),
             Change::Priority(p) => format!("{name}: priority {p}"),
+            Change::MaxMbS(mb) => format!("{name}: at most {mb} MB/s"),
             Change::Close(_) => String::new(),
         });
         Asked::Change(ChangeRequest { session: id, change: Some(change) })
