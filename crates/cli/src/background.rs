@@ -47,7 +47,8 @@ pub struct Rate {
     #[arg(long, value_name = "MB/S", value_parser = figures::mb_s)]
     pub at_least: Option<f64>,
     /// Highest rate in MB/s, in gaps and idle time
-    #[arg(long, value_name = "MB/S", value_parser = figures::mb_s, conflicts_with = "done_by")]
+    #[arg(long, value_name = "MB/S", value_parser = figures::mb_s, conflicts_with = "done_by",
+        allow_negative_numbers = true)]
     pub at_most: Option<f64>,
     /// Deadline: within a duration (90m, 36h, 2d) or at a time of day in UTC (06:30); what
     /// rotational gaps do not deliver is read as foreground work

@@ -80,6 +80,15 @@ pub fn limit(text: &str) -> Result<f64, String> {
     if text == "none" { Ok(0.0) } else { mb_s(text).map_err(|why| format!("{why}, or none")) }
 }
 
+/// `search --hex`: bytes, two hexadecimal digits each.
+pub fn hex(text: &str) -> Result<Vec<u8>, String> {
+    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
+    let pairs = digits
+        .filter(|digits| digits.len().is_multiple_of(2))
+        .ok_or_else(|| format!("--hex: expected two hexadecimal digits a byte, found '{text}'"))?;
+    Ok(pairs.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
 /// `--done-by`: duration from now.
 pub fn done_by(text: &str) -> Result<Duration, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());

@@ -71,6 +71,8 @@ enum Cmd {
     #[cfg(feature = "full")]
     Scrub(cmd::scrub::Scrub),
     #[cfg(feature = "full")]
+    Search(cmd::search::Search),
+    #[cfg(feature = "full")]
     Backup(cmd::backup::Backup),
     #[cfg(feature = "full")]
     Task(cmd::task::Task),
@@ -109,6 +111,7 @@ impl Cmd {
             | Cmd::Disk(_)
             | Cmd::Serve(_)
             | Cmd::Scrub(_)
+            | Cmd::Search(_)
             | Cmd::Backup(_)
             | Cmd::Task(_)
             | Cmd::Destage(_)
@@ -168,6 +171,8 @@ fn main() -> ExitCode {
         Cmd::Serve(a) => cmd::serve::run(a),
         #[cfg(feature = "full")]
         Cmd::Scrub(a) => cmd::scrub::run(a),
+        #[cfg(feature = "full")]
+        Cmd::Search(a) => cmd::search::run(a),
         #[cfg(feature = "full")]
         Cmd::Backup(a) => cmd::backup::run(a),
         #[cfg(feature = "full")]

@@ -22,6 +22,8 @@ pub mod reproduce;
 #[cfg(feature = "full")]
 pub mod scrub;
 #[cfg(feature = "full")]
+pub mod search;
+#[cfg(feature = "full")]
 pub mod serve;
 #[cfg(feature = "full")]
 pub mod simulate;

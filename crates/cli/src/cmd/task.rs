@@ -84,7 +84,7 @@ struct Limit {
     #[command(flatten)]
     which: Which,
     /// Highest rate in MB/s, in gaps and idle time; none: without a limit
-    #[arg(value_name = "MB/S|none", value_parser = figures::limit)]
+    #[arg(value_name = "MB/S|none", value_parser = figures::limit, allow_negative_numbers = true)]
     max_mb_s: f64,
 }
 

@@ -114,6 +114,64 @@ fn a_session_has_a_highest_rate_which_can_be_changed() {
     assert!(server.stop().0.success());
 }
 
+#[test]
+fn a_search_finds_every_occurrence_and_a_program_gets_every_block() {
+    let dir = scratch("search");
+    let at = dir.path();
+    let mut data = noise(SMALL_BYTES as usize, 7);
+    // At the beginning and the end of the export, and across borders of blocks: of 8 KiB, of a
+    // sector, and by one byte.
+    let needle = b"needle in a disk";
+    let places = [0, 8_192 - 5, 3 * 8_192 - 1, 100 * 8_192 - 15, 5_000_000, 511, (16 << 20) - needle.len()];
+    places.iter().for_each(|&at| data[at..at + needle.len()].copy_from_slice(needle));
+    fs::write(at.join("disk.img"), &data).unwrap();
+    let server = Server::start(at, serve(at));
+    let sorted = |mut all: Vec<u64>| {
+        all.sort_unstable();
+        all
+    };
+    let expected = sorted(places.iter().map(|&at| at as u64).collect());
+    let search = |words: &[&str]| {
+        let mut command = headtime();
+        finish(command.current_dir(at).arg("search").args(words).args(["--control", "control.sock"]))
+    };
+    let (status, out, err) = search(&["needle in a disk", "--export", "data"]);
+    assert!(status.success() && err.contains("occurrences: 7"), "{err}");
+    assert_eq!(sorted(out.lines().map(|line| line.parse().unwrap()).collect()), expected);
+    let hex: String = needle.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (status, report, err) = run(at, &["search", "--hex", &hex, "--export", "data", "--unit", "64"]);
+    assert_eq!((status, &report["at"], &report["occurrences"]), (Some(0), &expected.into(), &7.into()), "{err}");
+
+    // A program sees all of it, each block once.
+    let (status, _, err) = search(&["--export", "data", "--program", "cat > blocks"]);
+    assert!(status.success(), "{err}");
+    let (blocks, mut seen) = (fs::read(at.join("blocks")).unwrap(), vec![0; 16 << 20]);
+    let (mut rest, mut bytes) = (&blocks[..], 0);
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let line = std::str::from_utf8(&rest[..end]).unwrap();
+        let (first, count) = line.split_once(' ').unwrap();
+        let (first, count): (usize, usize) = (first.parse().unwrap(), count.parse().unwrap());
+        seen[first..first + count].copy_from_slice(&rest[end + 1..][..count]);
+        rest = &rest[end + 1 + count..];
+        bytes += count;
+    }
+    assert!(bytes == 16 << 20 && seen == data[..16 << 20], "{bytes} bytes");
+    for (words, why) in [
+        (&["--export", "data", "--program", "head -c 100000 > /dev/null"][..], "takes no more"),
+        (&["--export", "data", "--program", "exit 3"], "exit status: 3"),
+        (&["--export", "data"], "required"),
+        (&["a", "--program", "cat"], "cannot be used with"),
+        (&["--hex", "abc"], "two hexadecimal digits"),
+        (&["", "--export", "data"], "expected 1 to 4096 bytes"),
+        (&["a", "--unit", "1"], "expected at least 8 sectors"),
+        (&["a", "--export", "none"], "expected one of the exports"),
+    ] {
+        let (status, _, err) = search(words);
+        assert!(status.code() == Some(2) && err.contains(why), "{words:?}: {err}");
+    }
+    assert!(server.stop().0.success());
+}
+
 /// A file system of its own in memory, unmounted at the end.
 struct Room(PathBuf);
 

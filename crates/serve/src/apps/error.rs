@@ -66,6 +66,31 @@ pub enum AppError {
         /// Bytes of the file.
         found: u64,
     },
+    /// A pattern is empty or too long.
+    #[error("pattern: expected 1 to {most} bytes, found {found}")]
+    Pattern {
+        /// The longest, bytes.
+        most: usize,
+        /// Its bytes.
+        found: usize,
+    },
+    /// A unit is shorter than the longest pattern.
+    #[error("unit: expected at least {least} sectors for a search, found {found}")]
+    SearchUnit {
+        /// The least, sectors.
+        least: u64,
+        /// The unit given, sectors.
+        found: u32,
+    },
+    /// So many blocks begin or end with a part of the pattern that they cannot all be remembered.
+    #[error(
+        "more than {0} beginnings and ends of the pattern at borders of blocks: expected a pattern that is rarer in \
+         the data, or a larger --unit"
+    )]
+    PartialMatches(usize),
+    /// The program to which blocks are passed takes no more.
+    #[error("the program takes no more of the data: {0}")]
+    Program(io::Error),
     /// The server has no such export.
     #[error("expected one of the exports {there}, found \"{name}\"")]
     NoExport {

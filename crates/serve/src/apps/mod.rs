@@ -8,7 +8,7 @@
 //! * [`runner`]: the common part: a session with its tasks, through restarts of either side;
 //!   [`link`]: its connection; `narrow`: finding the bad sectors of unreadable units
 //! * [`sums`]: a file with a checksum per unit
-//! * [`scrub`], [`image`] with [`backup`], [`hand`]: the applications
+//! * [`scrub`], [`image`] with [`backup`], [`search`], [`hand`]: the applications
 
 pub mod backup;
 pub mod error;
@@ -22,5 +22,6 @@ pub mod progress;
 pub(crate) mod ranges;
 pub mod runner;
 pub mod scrub;
+pub mod search;
 pub(crate) mod sums;
 pub mod units;

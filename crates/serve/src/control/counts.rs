@@ -84,7 +84,7 @@ pub(crate) fn message(
         done_bytes: bytes(i.delivered_sectors),
         wanted_bytes: bytes(i.left_read_sectors + i.left_write_sectors),
         tasks: u64::from(i.tasks),
-        max_mb_s: i.rate.map(|sectors| sectors.as_per_second() * f64::from(sector_bytes) / 1e6),
+        max_mb_s: i.rate.map(|r| r.as_per_second() / 1e6),
     });
     v1::Snapshot {
         at_ns: s.at.0,

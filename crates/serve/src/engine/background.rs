@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 use headtime_disk::Time;
-use headtime_sched::{Core, Rate, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
+use headtime_sched::{Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -123,10 +123,7 @@ impl Background {
             SessionCall::SetPriority { session, priority, reply } => {
                 _ = reply.send(core.set_priority(session, priority, now));
             }
-            SessionCall::SetRate { session, rate, reply } => {
-                let sectors = rate.map(|r| in_sectors(r, self.sector_bytes));
-                _ = reply.send(core.set_rate(session, sectors, now));
-            }
+            SessionCall::SetRate { session, rate, reply } => _ = reply.send(core.set_rate(session, rate, now)),
             SessionCall::Abort { session, task, reply } if self.ranges(session, task) > MAX_IMMEDIATE_RANGES => {
                 self.paced.push_back(Work::Abort { session, task, reply });
             }
@@ -438,11 +435,4 @@ impl Background {
             let _ = s.events.try_send(SessionEvent::ServerEnds);
         }
     }
-}
-
-/// Returns a rate of bytes in sectors, at least the lowest that there is.
-fn in_sectors(bytes: Rate, sector_bytes: u32) -> Rate {
-    const LEAST: f64 = 0.001;
-    let sectors = bytes.as_per_second() / f64::from(sector_bytes);
-    Rate::per_second(sectors.max(LEAST)).expect("fewer sectors than bytes, and at least the lowest rate")
 }
