@@ -80,12 +80,13 @@ impl Core {
         self.background(now)?.set_window(session, sectors)
     }
 
-    /// Limits the rate of a session in sectors per second, delivered and written; `None`: no limit,
+    /// Limits the rate of a session in bytes per second, delivered and written; `None`: no limit,
     /// which is the default (Thereska 2003 section 2.1, "kernel-enforced rate control"). In any
     /// interval of length t it gets at most rate * (t + 3 s) and one command.
     /// Promoted tasks count, but do not wait.
-    pub fn set_rate(&mut self, session: SessionId, sectors: Option<Rate>, now: Time) -> Result<(), TaskError> {
-        self.background(now)?.set_rate(session, sectors, now)
+    pub fn set_rate(&mut self, session: SessionId, bytes: Option<Rate>, now: Time) -> Result<(), TaskError> {
+        let (fill, model) = self.background_and_model(now)?;
+        fill.set_rate(model, session, bytes, now)
     }
 
     /// Acknowledges this number of delivered sectors.

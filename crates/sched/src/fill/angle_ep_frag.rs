@@ -11,5 +11,5 @@ pub(crate) static ANGLE_EP_FRAG: Policy = Policy {
     needs_left: true,
     by_angle: true,
     score: |_, turn, left| [u64::from(left == 0), turn, u64::from(u32::MAX - left)],
-    most: |_, turn| [1, turn, u64::from(u32::MAX)],
+    most: |_, turn, left| [u64::from(left == 0), turn, u64::from(u32::MAX - left)],
 };

@@ -11,5 +11,5 @@ pub(crate) static ANGLE_EP_GREEDY: Policy = Policy {
     needs_left: false,
     by_angle: true,
     score: |_, turn, _| [turn, 0, 0],
-    most: |_, turn| [turn, 0, 0],
+    most: |_, turn, _| [turn, 0, 0],
 };

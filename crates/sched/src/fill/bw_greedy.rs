@@ -14,5 +14,5 @@ pub(crate) static BW_GREEDY: Policy = Policy {
     needs_left: false,
     by_angle: false,
     score: |sectors, _, _| [u64::from(sectors), 0, 0],
-    most: |sectors, _| [u64::from(sectors), 0, 0],
+    most: |sectors, _, _| [u64::from(sectors), 0, 0],
 };

@@ -40,7 +40,7 @@ impl Freeblock {
         self.regions.has_units(spec.min_pickup, &spec.ranges);
         for range in &spec.ranges {
             self.regions.add(session, &model.geometry, *range);
-            self.planner.wanted(*range);
+            self.planner.wanted(&model.geometry, *range);
             if let Some(idling) = &mut self.idling {
                 idling.registered(model, &self.regions, *range);
             }
@@ -94,9 +94,15 @@ impl Freeblock {
         Ok(())
     }
 
-    /// Limits the rate of a session, in sectors per second.
-    pub(crate) fn set_rate(&mut self, session: SessionId, sectors: Option<Rate>, now: Time) -> Result<(), TaskError> {
-        self.tasks.set_rate(session, sectors, now)?;
+    /// Limits the rate of a session, in bytes per second.
+    pub(crate) fn set_rate(
+        &mut self,
+        model: &Model,
+        session: SessionId,
+        bytes: Option<Rate>,
+        now: Time,
+    ) -> Result<(), TaskError> {
+        self.tasks.set_rate(session, bytes, model.sector_bytes, now)?;
         self.sessions_turned();
         Ok(())
     }
@@ -122,7 +128,7 @@ impl Freeblock {
             self.recheck_later(model, AT_ONCE);
         }
         for change in self.tasks.take_changes() {
-            self.planner.gone(change.range);
+            self.planner.gone(&model.geometry, change.range);
             if how != Gone::Otherwise
                 && let Ok(at) = self.brought_for.binary_search_by_key(&change.session, |b| b.0)
             {

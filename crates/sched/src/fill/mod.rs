@@ -44,6 +44,7 @@ mod history;
 pub(crate) mod idle;
 mod idle_leg;
 pub(crate) mod idling;
+pub(crate) mod left;
 pub(crate) mod merged;
 pub(crate) mod offer;
 pub(crate) mod offered;

@@ -1,6 +1,6 @@
 //! One interface to all algorithms: takes a gap, returns the best plan for it.
 
-use headtime_disk::Model;
+use headtime_disk::{Geometry, Model};
 
 use super::candidate::Look;
 use super::config::FillConfig;
@@ -9,6 +9,7 @@ use super::headtime;
 use super::headtime::habit::Habit;
 use super::headtime::prices::Prices;
 use super::headtime::visit::PlanContext;
+use super::left::Left;
 use super::placement::Placement;
 use super::regions::Regions;
 use super::scene::Scene;
@@ -60,31 +61,55 @@ struct Paper {
     policy: &'static Policy,
     /// The search for the rest of the gap; `None`: the rest of the preceding plan is still in time.
     search: Option<Search>,
+    /// What is known of tracks between searches.
+    left: Left,
     /// The second leg of a plan, and the number of legs in the gap once its first was sent.
     rest: Option<(usize, Leg)>,
+}
+
+impl Paper {
+    /// Returns what is known of tracks.
+    fn known(&mut self) -> &mut Left {
+        match &mut self.search {
+            Some(search) => search.known(),
+            None => &mut self.left,
+        }
+    }
 }
 
 impl Planner {
     /// Creates the configured planner.
     pub fn new(config: &FillConfig, model: &Model) -> Planner {
         let which = match config.algorithm.policy() {
-            Some(policy) => Which::Paper(Box::new(Paper { policy, search: None, rest: None })),
+            Some(policy) => Which::Paper(Box::new(Paper { policy, search: None, left: Left::default(), rest: None })),
             None => Which::Own(Box::default(), Box::new(Prices::new(model))),
         };
         Planner { placement: config.placement, budget: config.budget, which }
     }
 
     /// Adds a wanted range.
-    pub fn wanted(&mut self, range: TaskRange) {
-        if let Which::Own(_, prices) = &mut self.which {
-            prices.bands.wanted(range);
+    pub fn wanted(&mut self, geometry: &Geometry, range: TaskRange) {
+        match &mut self.which {
+            Which::Own(_, prices) => prices.bands.wanted(range),
+            Which::Paper(paper) => paper.known().forget(geometry, range),
         }
     }
 
     /// Removes a range that is no longer wanted.
-    pub fn gone(&mut self, range: TaskRange) {
-        if let Which::Own(_, prices) = &mut self.which {
-            prices.bands.gone(range);
+    pub fn gone(&mut self, geometry: &Geometry, range: TaskRange) {
+        match &mut self.which {
+            Which::Own(_, prices) => prices.bands.gone(range),
+            Which::Paper(paper) => paper.known().forget(geometry, range),
+        }
+    }
+
+    /// Returns the bytes of what is known of tracks.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match &self.which {
+            Which::Own(..) => 0,
+            Which::Paper(paper) => {
+                paper.left.memory_bytes() + paper.search.as_ref().map_or(0, |search| search.remembered().memory_bytes())
+            }
         }
     }
 
@@ -122,9 +147,12 @@ impl Planner {
                 planner.begin(&asked(task, self.placement, prices, who), task.regions);
             }
             Which::Paper(paper) => {
-                let search = || match Search::begin(paper.policy, &scene(task, self.placement, paper.policy)) {
-                    search if task.front_only => search.merged_only(),
-                    search => search,
+                paper.left = std::mem::take(paper.known());
+                let scene = scene(task, self.placement, paper.policy);
+                let left = &mut paper.left;
+                let search = || {
+                    let search = Search::begin(paper.policy, &scene).remembering(std::mem::take(left), &scene);
+                    if task.front_only { search.merged_only() } else { search }
                 };
                 let in_time = |(behind, leg): &(usize, Leg)| {
                     task.legs_before == *behind && !task.front_only && task.gap.holds(task.model, &[*leg])

@@ -12,7 +12,7 @@
 //! | a map of tasks for each region (2.53 MB of 3.2) | none: the task layer finds the tasks of a range by its own index |
 //! | one region bitmap | one *per session*, in chunks of [`CHUNK`] words allocated where something is wanted; and their union |
 //! | per cylinder and session, how many fragments | none: a session's bits say whether it wants something there |
-//! | per track, how many fragments | none: [`remaining`] counts the wanted sectors of a track on demand |
+//! | per track, how many fragments | none: [`remaining`] counts the wanted sectors of a track on demand, and [`left`](super::left) remembers them for the algorithm that needs them |
 //!
 //! A bitmap per session answers the lottery's query ("which is the next cell up or down where *the
 //! winner* wants something *at this angle*") at eight cells a word; a count per cylinder could only

@@ -32,12 +32,14 @@
 //!
 //! One for each cell entered, each track examined and each query of the task layer.
 
+mod clearing;
+
 use headtime_disk::{Dur, Kind, Model};
 
 use super::candidate::{Candidate, Look, Scratch};
 use super::cells::Tracks;
 use super::gap::{Plan, Window};
-use super::regions::remaining;
+use super::left::Left;
 use super::scene::Scene;
 use super::track::TrackMap;
 use super::walk::{Next, Walk};
@@ -60,8 +62,9 @@ pub struct Policy {
     /// Returns the score of this number of wanted sectors and this angle (in 2^-32 revolutions),
     /// with this number of wanted sectors left on the track (0 when not needed).
     pub score: fn(sectors: u32, turn: u64, left: u32) -> Score,
-    /// Returns an upper bound of the score for at most this number of sectors and this angle.
-    pub most: fn(sectors: u32, turn: u64) -> Score,
+    /// Returns an upper bound of the score for at most this number of sectors and this angle, with
+    /// at least this number of wanted sectors left on the track.
+    pub most: fn(sectors: u32, turn: u64, left: u32) -> Score,
 }
 
 /// A search for one gap, at any stage.
@@ -77,6 +80,9 @@ pub struct Search {
     kinds: [[bool; 2]; 2],
     scratch: Scratch,
     looked: u64,
+    left: Left,
+    /// Whether counts of tracks are remembered.
+    remembers: bool,
     windows: [Option<Cached>; 2],
     /// Wanted ranges are multiples of this number of sectors.
     grain: u32,
@@ -98,6 +104,8 @@ struct At {
     winner: u64,
     others: u64,
     group: usize,
+    /// The most that can pass there: sectors, and their angle.
+    most: (u32, u64),
 }
 
 /// The last window computed for a kind. Surfaces of one cylinder share it, except the source's and
@@ -124,10 +132,31 @@ impl Search {
             kinds,
             scratch: Scratch::default(),
             looked: 0,
+            left: Left::default(),
+            remembers: false,
             windows: [None; 2],
             grain: scene.look.grain,
             apart: surfaces_apart(scene.look.model),
         }
+    }
+
+    /// Returns the same search with what earlier ones have learned of tracks.
+    pub(super) fn remembering<W>(mut self, mut left: Left, scene: &Scene<'_, W>) -> Search {
+        if self.policy.needs_left {
+            left.of(scene.winner);
+            self.remembers = self.kinds == [[true, false]; 2] && !scene.regions.is_shared();
+        }
+        Search { left, ..self }
+    }
+
+    /// Returns what is known of tracks.
+    pub(super) fn remembered(&self) -> &Left {
+        &self.left
+    }
+
+    /// Returns what is known of tracks, to be changed.
+    pub(super) fn known(&mut self) -> &mut Left {
+        &mut self.left
     }
 
     /// Returns the same search, restricted to what the destination's own command can bring.
@@ -208,17 +237,32 @@ impl Search {
         let [winner, anyone] = self.kinds.map(|kinds| kinds != [false; 2]);
         let next = self.walk.next(scene, self.policy.edges, winner, anyone);
         self.looked += u64::from(next.is_some());
-        let tracks = |cell| scene.regions.cells().tracks(cell);
-        self.at = next.map(|Next { cell, winner, others, group }| At { tracks: tracks(cell), winner, others, group });
+        let cells = scene.regions.cells();
+        let at = |Next { cell, winner, others, group }| {
+            let (low, high) = cells.cylinders(cell);
+            let stay = self.walk.stay();
+            let most = stay.passing(stay.on(scene.look.model, low, high), self.grain);
+            At { tracks: cells.tracks(cell), winner, others, group, most }
+        };
+        self.at = next.map(at);
         self.at.is_some()
     }
 
     /// Returns whether a candidate of the winner, or of another session, with at most this number
-    /// of sectors and this angle could be kept.
+    /// of sectors and this angle could be kept. `on_track`: the wanted sectors of its track, where
+    /// known.
     #[inline]
-    fn worth(policy: &Policy, best: &Option<Best>, of_winner: bool, sectors: u32, turn: u64) -> bool {
+    fn worth(
+        policy: &Policy,
+        best: &Option<Best>,
+        of_winner: bool,
+        (sectors, turn): (u32, u64),
+        on_track: Option<u32>,
+    ) -> bool {
+        // Without a count nothing may be left.
+        let left = on_track.map_or(0, |on_track| on_track.saturating_sub(sectors));
         match best {
-            Some(b) if b.of_winner == of_winner => (policy.most)(sectors, turn) > b.score,
+            Some(b) if b.of_winner == of_winner => (policy.most)(sectors, turn, left) > b.score,
             Some(b) => of_winner && !b.of_winner,
             None => true,
         }
@@ -244,6 +288,10 @@ impl Search {
         if !look.allowed(track) {
             return true;
         }
+        let on_track = self.on_track(scene, track);
+        if self.best.is_some_and(|b| b.of_winner) && !Search::worth(self.policy, &self.best, true, at.most, on_track) {
+            return true;
+        }
         let mut passes = false;
         let mut map: Option<TrackMap> = None;
         for (i, kind) in [Kind::Read, Kind::Write].into_iter().enumerate() {
@@ -267,7 +315,7 @@ impl Search {
                 };
                 let who = if of_winner { scene.winner } else { Who::Anyone };
                 let (policy, best) = (self.policy, self.best);
-                let worth = |sectors, turn| Search::worth(policy, &best, of_winner, sectors, turn);
+                let worth = |sectors, turn| Search::worth(policy, &best, of_winner, (sectors, turn), on_track);
                 let found = look.on_track(&map, &window, (who, kind), &mut self.scratch, worth);
                 let again = |scratch: &mut Scratch| look.carefully(&map, &window, (who, kind), scratch, worth);
                 self.offer(scene, look, found, (who, of_winner), again);
@@ -319,7 +367,7 @@ impl Search {
             }
             let who = if of_winner { scene.winner } else { Who::Anyone };
             let (policy, best) = (self.policy, self.best);
-            let worth = |sectors, turn| Search::worth(policy, &best, of_winner, sectors, turn);
+            let worth = |sectors, turn| Search::worth(policy, &best, of_winner, (sectors, turn), None);
             let found = look.merged(who, &mut self.scratch, false, worth);
             let again = |scratch: &mut Scratch| look.merged(who, scratch, true, worth).filter(|c| look.holds(c));
             self.offer(scene, look, found, (who, of_winner), again);
@@ -362,7 +410,7 @@ impl Search {
         for _ in 0..STEPS {
             let middle = Dur((useless.0 + not.0) / 2);
             let (sectors, turn) = stay.passing(middle, self.grain);
-            match (self.policy.most)(sectors, turn) > best.score {
+            match (self.policy.most)(sectors, turn, 0) > best.score {
                 true => not = middle,
                 false => useless = middle,
             }
@@ -380,50 +428,13 @@ impl Search {
         who: Who,
         of_winner: bool,
     ) -> Option<Score> {
-        if !Search::worth(self.policy, &self.best, of_winner, c.plan.sectors, c.turn) {
+        if !Search::worth(self.policy, &self.best, of_winner, (c.plan.sectors, c.turn), None) {
             return None;
         }
         let left = if self.policy.needs_left { self.left(scene, look, c, who, of_winner) } else { 0 };
         let score = (self.policy.score)(c.plan.sectors, c.turn, left);
         let better = self.best.is_none_or(|b| if b.of_winner == of_winner { score > b.score } else { of_winner });
         better.then_some(score)
-    }
-
-    /// Returns the wanted sectors left on a candidate's track after the request has been served
-    /// too.
-    fn left<W: Wants>(
-        &mut self,
-        scene: &Scene<'_, W>,
-        look: &Look<'_, W>,
-        c: &Candidate,
-        who: Who,
-        of_winner: bool,
-    ) -> u32 {
-        let geometry = &look.model.geometry;
-        let Some(map) = TrackMap::at(geometry, c.track) else { return 0 };
-        let mut wanted = 0;
-        for (i, kind) in [Kind::Read, Kind::Write].into_iter().enumerate() {
-            if self.kinds[usize::from(!of_winner)][i] {
-                self.scratch.queries += 1;
-                let widest = scene.regions.widest_unit();
-                wanted += remaining(&map, geometry, look.wants, (who, kind), widest, &mut self.scratch.wanted);
-            }
-        }
-        wanted.saturating_sub(c.here + self.brought_by_request(look, c, who))
-    }
-
-    /// Returns the wanted sectors of a candidate's track that the request itself brings.
-    fn brought_by_request<W: Wants>(&mut self, look: &Look<'_, W>, c: &Candidate, who: Who) -> u32 {
-        let dest = &look.gap.dest;
-        if c.track != look.gap.destination() || look.gap.dest_kind != Kind::Read {
-            return 0;
-        }
-        let Some(track) = look.model.geometry.track_of(dest.lbn) else { return 0 };
-        let end = (dest.lbn + u64::from(dest.count)).min(track.first_lbn + u64::from(track.lbns));
-        self.scratch.queries += 1;
-        self.scratch.wanted.reset(dest.lbn, (end - dest.lbn) as u32);
-        look.wants.wanted(who, Kind::Read, &mut self.scratch.wanted);
-        self.scratch.wanted.count(dest.lbn, end)
     }
 }
 

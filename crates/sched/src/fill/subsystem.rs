@@ -417,12 +417,14 @@ impl Freeblock {
 
     /// Returns the statistics.
     pub(crate) fn report(&self) -> FillReport {
+        let mut regions = self.regions.memory();
+        regions.rest += self.planner.memory_bytes();
         FillReport {
             times_shut: self.gate.times_shut(),
             shut: !self.gate.is_open(),
             sessions: self.tasks.sessions().collect(),
             tasks: self.tasks.memory(),
-            regions: self.regions.memory(),
+            regions,
             ..self.report.clone()
         }
     }

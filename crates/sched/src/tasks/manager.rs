@@ -74,7 +74,7 @@ pub struct SessionInfo {
     pub delivered_sectors: u64,
     /// Sectors delivered and not taken yet.
     pub untaken_sectors: u64,
-    /// The limit of its rate, sectors per second; `None`: none.
+    /// The limit of its rate, bytes per second; `None`: none.
     pub rate: Option<Rate>,
 }
 
@@ -265,17 +265,26 @@ impl TaskManager {
         Ok(())
     }
 
-    /// Limits the rate of a session to this number of sectors a second, delivered and written; a
-    /// new session has no limit. In any interval of length t it gets at most rate * (t + 3
+    /// Limits the rate of a session to this number of bytes a second, delivered and written; a new
+    /// session has no limit. In any interval of length t it gets at most rate * (t + 3
     /// s) and one command. Meanwhile nothing is wanted for it; its promoted
     /// tasks are foreground work, and count, but do not wait.
     ///
     /// # Errors
-    /// It is not open.
-    pub fn set_rate(&mut self, session: SessionId, sectors: Option<Rate>, now: Time) -> Result<(), TaskError> {
+    /// It is not open, or there is not enough memory.
+    pub fn set_rate(
+        &mut self,
+        session: SessionId,
+        bytes: Option<Rate>,
+        sector_bytes: u32,
+        now: Time,
+    ) -> Result<(), TaskError> {
         self.advance(now);
         let at = self.sessions.need(session)?;
-        self.sessions.set_rate(at, sectors, self.now);
+        if bytes.is_some() && self.sessions.get(at).rate().is_none() {
+            self.check_bytes(Sessions::BYTES_OF_LIMIT as u64)?;
+        }
+        self.sessions.set_rate(at, bytes, sector_bytes, self.now);
         Ok(())
     }
 
@@ -323,7 +332,7 @@ impl TaskManager {
             left_write_sectors: s.left[1],
             delivered_sectors: s.delivered,
             untaken_sectors: s.untaken,
-            rate: s.throttle.limit().bytes,
+            rate: s.rate(),
         })
     }
 

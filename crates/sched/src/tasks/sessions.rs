@@ -30,8 +30,8 @@ pub(crate) struct Session {
     pub window: u64,
     /// Sectors delivered and not yet taken.
     pub untaken: u64,
-    /// Limits its rate; its bytes are sectors here.
-    pub throttle: Throttle,
+    /// The limit of its rate; most sessions have none.
+    limit: Option<Box<Limit>>,
     /// Whether it waits for its limit.
     pub held_back: bool,
     /// Sectors wanted, read and written.
@@ -52,6 +52,13 @@ pub(crate) struct Session {
     turned: bool,
 }
 
+/// The limit of a session's rate.
+#[derive(Clone, Debug)]
+struct Limit {
+    throttle: Throttle,
+    sector_bytes: u32,
+}
+
 impl Default for Session {
     fn default() -> Session {
         Session {
@@ -60,7 +67,7 @@ impl Default for Session {
             suspended: false,
             window: u64::MAX,
             untaken: 0,
-            throttle: Throttle::keeping(BURST),
+            limit: None,
             held_back: false,
             left: [0; 2],
             delivered: 0,
@@ -75,6 +82,11 @@ impl Default for Session {
 }
 
 impl Session {
+    /// Returns the limit of its rate, bytes per second.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        self.limit.as_ref().and_then(|limit| limit.throttle.limit().bytes)
+    }
+
     /// Returns whether it may receive reads, and writes. The window applies to delivered data only:
     /// a client that takes nothing can still write.
     #[inline]
@@ -98,12 +110,17 @@ pub(crate) struct Sessions {
     tickets: u64,
     /// Sessions that became able to receive something, or unable, since the list was last fetched.
     turned: Vec<SessionId>,
+    /// Number of sessions with a limit.
+    limited: usize,
     /// Those held back by their limit, by the time until which.
     held_back: BTreeSet<(Time, u16)>,
     next: u32,
 }
 
 impl Sessions {
+    /// Bytes of a limit, with its entry in the list of those held back.
+    pub(crate) const BYTES_OF_LIMIT: usize = size_of::<Limit>() + 2 * size_of::<(Time, u16)>();
+
     /// Returns the number of open sessions.
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
@@ -135,6 +152,7 @@ impl Sessions {
         self.held_back.retain(|h| h.1 != at);
         self.refresh(at);
         let gone = self.slab.remove(u32::from(at));
+        self.limited -= usize::from(gone.limit.is_some());
         let n = self.by_id.binary_search_by_key(&gone.id.0, |&(id, _)| id).expect("an open session is in the list");
         self.by_id.remove(n);
         if self.is_empty() {
@@ -169,18 +187,24 @@ impl Sessions {
         r
     }
 
-    /// Limits the rate of a session, in sectors per second.
-    pub(crate) fn set_rate(&mut self, at: u16, rate: Option<Rate>, now: Time) {
-        self.slab[u32::from(at)].throttle.set(RateLimit { bytes: rate, requests: None }, now);
+    /// Limits the rate of a session, in bytes per second.
+    pub(crate) fn set_rate(&mut self, at: u16, rate: Option<Rate>, sector_bytes: u32, now: Time) {
+        let s = &mut self.slab[u32::from(at)];
+        self.limited -= usize::from(s.limit.is_some());
+        let new = || Box::new(Limit { throttle: Throttle::keeping(BURST), sector_bytes });
+        s.limit = rate.map(|_| s.limit.take().unwrap_or_else(new));
+        self.limited += usize::from(s.limit.is_some());
+        if let Some(limit) = &mut s.limit {
+            limit.throttle.set(RateLimit { bytes: rate, requests: None }, now);
+        }
         self.hold_back(at, now);
     }
 
     /// Charges sectors delivered or written to a session's limit.
     #[inline]
     pub(crate) fn charge(&mut self, at: u16, sectors: u64, now: Time) {
-        let s = &mut self.slab[u32::from(at)];
-        if !s.throttle.limit().is_none() {
-            s.throttle.charge(sectors, now);
+        if let Some(limit) = &mut self.slab[u32::from(at)].limit {
+            limit.throttle.charge(sectors * u64::from(limit.sector_bytes), now);
             self.hold_back(at, now);
         }
     }
@@ -190,7 +214,7 @@ impl Sessions {
         if self.get(at).held_back {
             self.held_back.retain(|h| h.1 != at);
         }
-        let ready = self.get(at).throttle.ready_at(1);
+        let ready = self.get(at).limit.as_ref().map_or(Time::ZERO, |limit| limit.throttle.ready_at(1));
         let held_back = ready > now;
         if held_back {
             self.held_back.insert((ready, at));
@@ -283,15 +307,16 @@ impl Sessions {
 
     /// Returns the bytes allocated.
     pub(crate) fn bytes(&self) -> usize {
-        let turned = self.turned.capacity() * size_of::<SessionId>() + self.held_back.len() * size_of::<(Time, u16)>();
-        self.slab.bytes() + self.by_id.capacity() * size_of::<(u32, u16)>() + self.may_words() * 8 + turned
+        let turned = self.turned.capacity() * size_of::<SessionId>();
+        let limits = self.limited * Sessions::BYTES_OF_LIMIT;
+        self.slab.bytes() + self.by_id.capacity() * size_of::<(u32, u16)>() + self.may_words() * 8 + turned + limits
     }
 
     /// Returns an upper bound of the bytes that one more session would add.
     pub(crate) fn bytes_for_one(&self) -> usize {
         // The lists double when they are full.
         let list = if self.by_id.len() == self.by_id.capacity() { self.by_id.len().max(8) } else { 0 };
-        let each = size_of::<(u32, u16)>() + size_of::<SessionId>() + size_of::<(Time, u16)>();
+        let each = size_of::<(u32, u16)>() + size_of::<SessionId>();
         self.slab.bytes_for(1) + list * each + (self.may_words().max(8)) * 8
     }
 

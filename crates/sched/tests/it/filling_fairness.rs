@@ -51,7 +51,7 @@ fn a_session_gets_its_rate_and_no_more_and_what_it_leaves_goes_to_others() {
     let [free, _] = a_second(&mut rig);
     assert!(free > 6_000, "{free} sectors a second without a limit");
     for sectors in [2_000, 100] {
-        rig.core.set_rate(slow, Rate::per_second(sectors as f64), rig.now).expect("it is open");
+        rig.core.set_rate(slow, Rate::per_second(512.0 * sectors as f64), rig.now).expect("it is open");
         rig.drain();
         let [limited, rest] = a_second(&mut rig);
         let most = sectors * 63 / 60 + 8;
@@ -62,7 +62,7 @@ fn a_session_gets_its_rate_and_no_more_and_what_it_leaves_goes_to_others() {
     rig.drain();
     assert!(a_second(&mut rig)[0] > 6_000);
     // A session that waits for its limit does not starve: nothing is fetched for it as foreground.
-    rig.core.set_rate(slow, Rate::per_second(0.5), rig.now).expect("it is open");
+    rig.core.set_rate(slow, Rate::per_second(256.0), rig.now).expect("it is open");
     rig.drain();
     let before = brought(&rig, slow);
     rig.run(Dur::from_secs(400));
@@ -73,7 +73,7 @@ fn a_session_gets_its_rate_and_no_more_and_what_it_leaves_goes_to_others() {
 fn writes_count_against_a_rate_too() {
     let mut rig = Rig::new(&cheetah(), Some(with_idle_time()), vec![]);
     let session = rig.session(1);
-    rig.core.set_rate(session, Rate::per_second(1_000.0), rig.now).expect("it is open");
+    rig.core.set_rate(session, Rate::per_second(512_000.0), rig.now).expect("it is open");
     rig.drain();
     rig.task(session, Kind::Write, &[(0, 1_000_000)], 64);
     rig.run(Dur::from_secs(10));

@@ -25,6 +25,7 @@ mod das_subset;
 mod dubious_gaps;
 mod fill_algorithms;
 mod fill_regions;
+mod fill_remembered;
 mod filling;
 mod filling_fairness;
 mod filling_rig;

@@ -127,7 +127,7 @@ impl Run {
         let session = self.session();
         let known = self.shadow.is_open(session);
         // No limit, a few units a second, or as much as the drive gives.
-        let rate = Rate::per_second([0.0, 100.0, 1e5][self.rng.below(3) as usize]);
+        let rate = Rate::per_second([0.0, 5e4, 5e7][self.rng.below(3) as usize]);
         let answer = self.core.set_rate(session, rate, self.now);
         let _ = self.answered(answer, known);
     }
