@@ -48,9 +48,10 @@ impl Lines {
         &point.expect("no such point in the figure").1
     }
 
-    /// Free bandwidth lost at this conservatism, % of that at none.
+    /// Free bandwidth lost at this conservatism, % of that of the best point.
     pub(crate) fn given_up(&self, us: u64) -> f64 {
-        100.0 * (1.0 - self.at(us).free_mb_s / self.at(0).free_mb_s)
+        let best = self.points.iter().map(|(_, scanned)| scanned.free_mb_s).fold(0.0, f64::max);
+        100.0 * (1.0 - self.at(us).free_mb_s / best)
     }
 }
 

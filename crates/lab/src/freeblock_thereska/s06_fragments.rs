@@ -10,7 +10,7 @@ use super::algorithm_comparison;
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};
 
 /// The experiment.
-pub(crate) const S6: Experiment = Experiment { spec: &SPEC, steps: algorithm_comparison::Pair::STEPS, run };
+pub(crate) const S6: Experiment = Experiment { spec: &SPEC, steps: SEEDS * algorithm_comparison::Pair::STEPS, run };
 
 static SPEC: Spec = Spec {
     id: "S6",
@@ -24,9 +24,9 @@ static SPEC: Spec = Spec {
         id: "S6",
         claim: "Angle-EP-Frag against Angle-EP-Greedy, whole scan, and what is left in how many pieces",
         paper: "considerably less",
-        rule: "less (below 1 times), and fewer fragments left at 90% (below 1 times)",
+        rule: "at least 5% less time (at most 0.95 times), and fewer fragments left at 90% (below 1 times); six seeds",
         checks: &[
-            Check { what: "whole scan, Angle-EP-Frag over Angle-EP-Greedy", unit: "times", test: Test::Below(1.0) },
+            Check { what: "whole scan, Angle-EP-Frag over Angle-EP-Greedy", unit: "times", test: Test::AtMost(0.95) },
             Check {
                 what: "fragments at 90%, Angle-EP-Frag over Angle-EP-Greedy",
                 unit: "times",
@@ -34,18 +34,29 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "By 1.5%: less, if not the paper's considerably less. Quick runs scan an eighth of the cylinders on the \
-               same stroke.",
+        note: "Each run is of two seeds, and the worse of the two counts; three runs are six. Quick runs scan an \
+               eighth of the cylinders on the same stroke.",
     }],
     length: Length::Minutes,
     alone: false,
 };
 
+/// Seeds of a run.
+const SEEDS: u64 = 2;
+
 fn run(run: &Run) -> Result<Findings, RunError> {
-    let pair = algorithm_comparison::Pair::new(&SPEC, run, Algorithm::AngleEpGreedy, Algorithm::AngleEpFrag)?;
-    let fragments = |s: &algorithm_comparison::Scan| s.scan.fragments().map_or(f64::NAN, |f| f.stretches as f64);
     let mut f = Findings::default();
-    f.figure("S6", &[pair.new.seconds() / pair.old.seconds(), fragments(&pair.new) / fragments(&pair.old)]);
-    pair.report(&mut f, "7");
+    let (mut time, mut fragments) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+    for nth in 0..SEEDS {
+        let run = &Run { seed: run.seed * SEEDS + nth, ..*run };
+        let pair = algorithm_comparison::Pair::new(&SPEC, run, Algorithm::AngleEpGreedy, Algorithm::AngleEpFrag)?;
+        let left = |s: &algorithm_comparison::Scan| s.scan.fragments().map_or(f64::NAN, |f| f.stretches as f64);
+        time = time.max(pair.new.seconds() / pair.old.seconds());
+        fragments = fragments.max(left(&pair.new) / left(&pair.old));
+        if nth == 0 {
+            pair.report(&mut f, "7");
+        }
+    }
+    f.figure("S6", &[time, fragments]);
     Ok(f)
 }

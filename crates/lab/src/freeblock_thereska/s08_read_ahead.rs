@@ -6,8 +6,8 @@
 //! the track: "the service time of the next 8 requests is not affected".
 //!
 //! Whether a drive drops its read-ahead when a part of it is written depends on the drive, and only
-//! figure 9(c) shows it for this one. So the same is also done on a drive with the other behaviour,
-//! to show its effect; no claim depends on that.
+//! figure 9(c) shows it for this one, which keeps it. So the same is also done on a drive with the
+//! other behaviour, to show its effect; no claim depends on that.
 
 use headtime_disk::{Dur, Kind, Time, Track};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
@@ -49,11 +49,10 @@ static SPEC: Spec = Spec {
         quick: true,
         note: "Figure 9 shows one track; here the mean is taken over many. All ten requests and the freeblock blocks \
                lie on the track, but not at its very end: a reader of it makes the drive read on, on the next \
-               track. The writes fail here because of the drive: Seagate's manuals of later drives (Cheetah 15K.6 FC, \
-               section 4.5.1) say that a write empties the segments of the cache that it overlaps, so the profile says \
-               so, and the eight go to the media. Figure 9(c) shows that the paper's drive keeps the rest of the \
-               track; to take that into the profile would be to model the drive from the answer. On a drive that keeps \
-               it nothing is delayed (table, last column).",
+               track. Figure 9c is the only measurement of this drive with writes, and the profile follows it: the \
+               drive keeps the rest of the track. Seagate's manuals of later drives (Cheetah 15K.6 FC, section 4.5.1) \
+               say that a write empties the segments of the cache that it overlaps; on such a drive the eight go to \
+               the media (table, last column).",
     }],
     length: Length::Minutes,
     alone: false,
@@ -76,20 +75,20 @@ const MIN_TRACK_SECTORS: u32 = 500;
 enum Between {
     Nothing,
     Three(Kind),
-    /// Three writes, to a drive that keeps its read-ahead of a track when a part of that is
+    /// Three writes, to a drive that drops its read-ahead of a track when a part of that is
     /// written.
-    WritesThatKeep,
+    WritesThatDrop,
 }
 
 impl Between {
     const ALL: [Between; 4] =
-        [Between::Nothing, Between::Three(Kind::Read), Between::Three(Kind::Write), Between::WritesThatKeep];
+        [Between::Nothing, Between::Three(Kind::Read), Between::Three(Kind::Write), Between::WritesThatDrop];
 
     fn kind(self) -> Option<Kind> {
         match self {
             Between::Nothing => None,
             Between::Three(kind) => Some(kind),
-            Between::WritesThatKeep => Some(Kind::Write),
+            Between::WritesThatDrop => Some(Kind::Write),
         }
     }
 }
@@ -100,7 +99,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     for between in Between::ALL {
         let (mean, not_done) = trials(run, between)?;
         means.push(mean);
-        undone += if between == Between::WritesThatKeep { 0 } else { not_done };
+        undone += if between == Between::WritesThatDrop { 0 } else { not_done };
         run.progress.advance(1);
     }
     let total = |m: &[f64; REQUESTS_AFTER_IDLE]| m.iter().sum::<f64>();
@@ -111,7 +110,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     let row = |n: usize| means.iter().map(|m| Cell::from(m[n])).collect::<Vec<_>>();
     f.tables.push(Table {
         name: "service_times",
-        columns: &["request", "nothing_ms", "reads_ms", "writes_ms", "writes_that_keep_ms"],
+        columns: &["request", "nothing_ms", "reads_ms", "writes_ms", "writes_that_drop_ms"],
         rows: (0..REQUESTS_AFTER_IDLE)
             .map(|n| std::iter::once(Cell::from((n + 1) as f64)).chain(row(n)).collect())
             .collect(),
@@ -136,7 +135,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 fn trials(run: &Run, between: Between) -> Result<([f64; REQUESTS_AFTER_IDLE], usize), RunError> {
     let trials = run.length(1_000, 200);
     let mut setup = BackgroundRun::new(&SPEC, run.seed)?;
-    setup.profile.electronics.cache.writes_update_segments |= between == Between::WritesThatKeep;
+    setup.profile.electronics.cache.writes_update_segments &= between != Between::WritesThatDrop;
     // No gap is filled, so that the blocks are read in idle time.
     if let Some(fill) = &mut setup.fill {
         fill.conservatism = Conservatism::Fixed(Dur::from_ms(100));
