@@ -13,9 +13,7 @@ impl Run {
         }
         for session in self.shadow.sessions() {
             let taken = self.core.taken(session, u64::MAX, self.now);
-            let unlimited = self.core.set_rate(session, None, self.now);
-            let open = self.core.set_window(session, u64::MAX, self.now);
-            let told = [self.core.resume(session, self.now), open, unlimited, taken];
+            let told = [self.core.resume(session, self.now), self.core.set_window(session, u64::MAX, self.now), taken];
             if told.iter().any(Result::is_err) {
                 self.shadow.tally.complain(format!("{session:?} could not be told: {told:?}"));
             }
