@@ -73,6 +73,9 @@ impl Freeblock {
         self.follow(model, Gone::Otherwise, now);
         self.tasks.close(session)?;
         self.brought_for.retain(|b| b.0 != session);
+        if self.tasks.sessions().next().is_none() {
+            self.planner.release();
+        }
         Ok(())
     }
 

@@ -103,6 +103,13 @@ impl Planner {
         }
     }
 
+    /// Frees what is known of tracks, when no session is left.
+    pub(crate) fn release(&mut self) {
+        if let Which::Paper(paper) = &mut self.which {
+            *paper.known() = Left::default();
+        }
+    }
+
     /// Returns the bytes of what is known of tracks.
     pub(crate) fn memory_bytes(&self) -> usize {
         match &self.which {
