@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A test's temporary directory.
 pub(crate) struct Scratch(PathBuf);
@@ -23,6 +24,18 @@ impl Scratch {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, contents).unwrap();
+        path
+    }
+
+    /// Creates an executable shell script below it. A shell writes it: a child that another thread
+    /// starts meanwhile would inherit a file that this process writes, and a file that is open for
+    /// writing cannot be executed.
+    pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod 755 "$1""#;
+        let done = Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&path).arg(text).status();
+        assert!(done.unwrap().success());
         path
     }
 }

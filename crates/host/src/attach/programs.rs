@@ -242,8 +242,7 @@ mod tests {
     /// Creates a directory with this shell script as `losetup`.
     fn with_script(name: &str, script: &str) -> (Scratch, Programs) {
         let dir = Scratch::new(&format!("programs-{name}"));
-        let path = dir.file("losetup", &format!("#!/bin/sh\n{script}\n"));
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        dir.script("losetup", script);
         let programs = Programs::within([dir.path().to_path_buf()]);
         (dir, programs)
     }

@@ -1,5 +1,3 @@
-use std::os::unix::fs::PermissionsExt;
-
 use super::programs::Program;
 use super::*;
 use crate::scratch::Scratch;
@@ -35,8 +33,7 @@ impl Machine {
 
     fn script(&self, name: &str, text: &str) {
         let root = self.scratch.path().display();
-        let path = self.scratch.file(&format!("bin/{name}"), &format!("#!/bin/sh\nroot={root}\n{text}\n"));
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        self.scratch.script(&format!("bin/{name}"), &format!("root={root}\n{text}"));
     }
 
     /// Installs a client that prints its arguments and connects the second device.

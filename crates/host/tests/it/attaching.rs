@@ -284,7 +284,6 @@ fn a_failure_at_any_step_leaves_nothing() {
         return support::skipped(NAME, &why);
     }
     use headtime_host::attach::programs::Programs;
-    use std::os::unix::fs::PermissionsExt;
     let mut served = Served::new("attach-fails");
     // No server at all.
     let nowhere = Export { uri: "nbd+unix:///?socket=/no/such/socket".into(), ..served.export("disk0") };
@@ -294,8 +293,11 @@ fn a_failure_at_any_step_leaves_nothing() {
     // A server but no loop device; then a loop device without direct I/O.
     let bin = served.scratch.directory("bin");
     let script = |text: &str| {
-        fs::write(bin.join("losetup"), format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(bin.join("losetup"), fs::Permissions::from_mode(0o755)).unwrap();
+        // Another thread's child would inherit a file that this process writes, and keep it busy.
+        let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod 755 "$1""#;
+        let path = bin.join("losetup");
+        let done = Command::new("/bin/sh").args(["-c", write, "sh"]).arg(path).arg(text).status();
+        assert!(done.unwrap().success());
     };
     let usual = std::env::var_os("PATH").unwrap();
     let usual = || std::env::split_paths(&usual).chain(["/usr/sbin".into(), "/sbin".into()]);
