@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use headtime_serve::apps::coverage::{Coverage, Place};
 use headtime_serve::apps::job::End;
-use headtime_serve::apps::scrub::{self, Journal, Place, Plan, Report, Step};
+use headtime_serve::apps::scrub::{self, Journal, Plan, Report, Step};
 
 use crate::background::{self, Rate, Unit, Watcher};
 use crate::control_socket::ControlSocket;
@@ -124,12 +125,19 @@ pub fn cost(promoted: u64, of: u64) -> String {
     }
 }
 
+/// Formats what was read as text: with `more` at the end of its first line, and unreadable ranges
+/// under this title.
+pub fn coverage(c: &Coverage, more: &str, unreadable: &str) -> String {
+    let end = if c.complete { "" } else { ", not to its end" };
+    let (read, rate) = (bytes(c.bytes), c.mb_s());
+    let mut text = format!("{}, {}: {read} in {:.0} s, {rate:.2} MB/s{more}{end}\n", c.disk, c.what, c.seconds);
+    text += &cost(c.promoted_bytes, c.bytes);
+    text += &list(unreadable, &c.unreadable);
+    text
+}
+
 fn summary(r: &Report) -> String {
-    let rate = r.bytes as f64 / 1e6 / r.seconds.max(1e-3);
-    let mut text = format!("{}, {}: {} in {:.0} s, {rate:.2} MB/s", r.disk, r.what, bytes(r.bytes), r.seconds);
-    text += if r.complete { "\n" } else { ", not to its end\n" };
-    text += &cost(r.promoted_bytes, r.bytes);
-    text += &list("unreadable", &r.unreadable);
+    let mut text = coverage(&r.read, "", "unreadable");
     if let Some(c) = &r.catalogue {
         text += &format!(
             "catalogue: {} units as before, {} {}, {} new\n",
@@ -145,7 +153,7 @@ fn summary(r: &Report) -> String {
             text += &list("changed", &c.changed);
         }
     }
-    if r.unreadable.is_empty() && r.complete {
+    if r.read.unreadable.is_empty() && r.read.complete {
         text += "every block could be read\n";
     }
     text

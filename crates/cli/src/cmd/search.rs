@@ -8,19 +8,17 @@ use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Status};
 use headtime_serve::apps::search::{self, Matcher, Plan, Report, Target};
 
-use super::scrub::{cost, list};
+use super::scrub::coverage;
 use crate::background::{self, Rate, Unit, Watcher};
 use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
-use crate::words::bytes;
 use crate::{figures, screen};
 
 /// Find a pattern anywhere on the disk in rotational gaps and idle time, or pass every block to a
 /// program
 ///
-/// Prints the byte at which each occurrence begins, as it is found: blocks come in no particular
-/// order. Exit status 1: sectors are unreadable, and were not searched. A search that was stopped
-/// begins anew.
+/// Prints the byte offset of each match as it is found: blocks come in no particular order. Exit
+/// status 1: sectors are unreadable, and were not searched. A search that was stopped begins anew.
 #[derive(Debug, Args)]
 pub struct Search {
     #[command(flatten)]
@@ -31,11 +29,11 @@ pub struct Search {
     /// PATTERN is in hexadecimal, two digits a byte
     #[arg(long)]
     hex: bool,
-    /// Instead of a pattern: a command of the shell. It gets, of each block, a line with its first
-    /// byte and its number of bytes, and then these bytes; what it prints is printed
+    /// Pass every block to this shell command instead. Its standard input has, for each block, a
+    /// line with byte offset and length, and then the data
     #[arg(long, value_name = "COMMAND")]
     program: Option<String>,
-    /// Only this export, from whose beginning bytes are counted then [default: the whole disk]
+    /// Only this export; byte offsets are in it [default: the whole disk]
     #[arg(long, value_name = "NAME")]
     export: Option<String>,
     #[command(flatten)]
@@ -64,7 +62,7 @@ pub fn run(args: &Search) -> Result<(), Failure> {
     }
     match end {
         End::Stopped => Err(Failure::Stopped),
-        End::Complete if report.unreadable.is_empty() => Ok(()),
+        End::Complete if report.read.unreadable.is_empty() => Ok(()),
         End::Complete => Err(Failure::Check),
     }
 }
@@ -74,18 +72,16 @@ fn find(args: &Search, plan: &Plan, pattern: &str) -> Result<(Report, End), Fail
     let pattern = if args.hex { figures::hex(pattern).map_err(Failure::Input)? } else { pattern.as_bytes().to_vec() };
     let matcher = Box::new(Matcher::new(&pattern).map_err(background::failure)?);
     let mut unprinted = None;
-    let mut found = |byte: u64| match screen::print(&format!("{byte}\n")) {
-        Err(why) if !args.json => {
-            unprinted = Some(why);
-            Err(AppError::Program(io::Error::from(io::ErrorKind::BrokenPipe)))
+    let mut found = |offset: u64| {
+        if args.json {
+            return Ok(());
         }
-        _ => Ok(()),
+        screen::print(&format!("{offset}\n")).map_err(|why| {
+            unprinted = Some(why);
+            AppError::Program(io::ErrorKind::BrokenPipe.into())
+        })
     };
-    let mut ignored = |_: u64| Ok(());
-    let done = match args.json {
-        true => search(plan, Target::Pattern(matcher, &mut ignored)),
-        false => search(plan, Target::Pattern(matcher, &mut found)),
-    };
+    let done = search(plan, Target::Pattern(matcher, &mut found));
     match unprinted {
         Some(why) => Err(why),
         None => done,
@@ -119,13 +115,6 @@ fn search(plan: &Plan, target: Target<'_>) -> Result<(Report, End), Failure> {
 }
 
 fn summary(r: &Report, by_pattern: bool) -> String {
-    let rate = r.bytes as f64 / 1e6 / r.seconds.max(1e-3);
-    let mut text = format!("{}, {}: {} in {:.0} s, {rate:.2} MB/s", r.disk, r.what, bytes(r.bytes), r.seconds);
-    if by_pattern {
-        text += &format!("; occurrences: {}", r.occurrences);
-    }
-    text += if r.complete { "\n" } else { ", not to its end\n" };
-    text += &cost(r.promoted_bytes, r.bytes);
-    text += &list("unreadable, not searched", &r.unreadable);
-    text.trim_end().into()
+    let matches = if by_pattern { format!("; matches: {}", r.matches) } else { String::new() };
+    coverage(&r.read, &matches, "unreadable, not searched").trim_end().into()
 }

@@ -230,11 +230,11 @@ fn read(args: &Read) -> Result<(), Failure> {
     if args.json {
         screen::print_json(&report)?;
     } else {
-        let rate = report.bytes as f64 / 1e6 / report.seconds.max(1e-3);
-        let mut text = format!("read {} in {:.1} s, {rate:.2} MB/s", bytes(report.bytes), report.seconds);
-        text += if report.complete { "\n" } else { ", not to the end\n" };
-        text += &super::scrub::cost(report.promoted_bytes, report.bytes);
-        text += &list("unreadable", &report.unreadable);
+        let c = &report.read;
+        let mut text = format!("read {} in {:.1} s, {:.2} MB/s", bytes(c.bytes), c.seconds, c.mb_s());
+        text += if c.complete { "\n" } else { ", not to the end\n" };
+        text += &super::scrub::cost(c.promoted_bytes, c.bytes);
+        text += &list("unreadable", &c.unreadable);
         screen::print(&text)?;
     }
     match end {

@@ -115,11 +115,11 @@ fn a_session_has_a_highest_rate_which_can_be_changed() {
 }
 
 #[test]
-fn a_search_finds_every_occurrence_and_a_program_gets_every_block() {
+fn a_search_finds_every_match_and_a_program_gets_every_block() {
     let dir = scratch("search");
     let at = dir.path();
     let mut data = noise(SMALL_BYTES as usize, 7);
-    // At the beginning and the end of the export, and across borders of blocks: of 8 KiB, of a
+    // At the beginning and the end of the export, and across block boundaries: of 8 KiB, of a
     // sector, and by one byte.
     let needle = b"needle in a disk";
     let places = [0, 8_192 - 5, 3 * 8_192 - 1, 100 * 8_192 - 15, 5_000_000, 511, (16 << 20) - needle.len()];
@@ -136,11 +136,11 @@ fn a_search_finds_every_occurrence_and_a_program_gets_every_block() {
         finish(command.current_dir(at).arg("search").args(words).args(["--control", "control.sock"]))
     };
     let (status, out, err) = search(&["needle in a disk", "--export", "data"]);
-    assert!(status.success() && err.contains("occurrences: 7"), "{err}");
+    assert!(status.success() && err.contains("matches: 7"), "{err}");
     assert_eq!(sorted(out.lines().map(|line| line.parse().unwrap()).collect()), expected);
     let hex: String = needle.iter().map(|byte| format!("{byte:02x}")).collect();
     let (status, report, err) = run(at, &["search", "--hex", &hex, "--export", "data", "--unit", "64"]);
-    assert_eq!((status, &report["at"], &report["occurrences"]), (Some(0), &expected.into(), &7.into()), "{err}");
+    assert_eq!((status, &report["offsets"], &report["matches"]), (Some(0), &expected.into(), &7.into()), "{err}");
 
     // A program sees all of it, each block once.
     let (status, _, err) = search(&["--export", "data", "--program", "cat > blocks"]);
@@ -157,7 +157,7 @@ fn a_search_finds_every_occurrence_and_a_program_gets_every_block() {
     }
     assert!(bytes == 16 << 20 && seen == data[..16 << 20], "{bytes} bytes");
     for (words, why) in [
-        (&["--export", "data", "--program", "head -c 100000 > /dev/null"][..], "takes no more"),
+        (&["--export", "data", "--program", "head -c 100000 > /dev/null"][..], "reads no more"),
         (&["--export", "data", "--program", "exit 3"], "exit status: 3"),
         (&["--export", "data"], "required"),
         (&["a", "--program", "cat"], "cannot be used with"),

@@ -82,11 +82,6 @@ impl Margins {
         Dur(u64::from(self.by_class[class]))
     }
 
-    /// Returns the smallest margin of any move.
-    pub fn least(&self) -> Dur {
-        Dur(u64::from(self.by_class.iter().fold(self.stay, |least, m| least.min(*m))))
-    }
-
     /// Returns the margin of a move from one track to another; small when they are the same.
     #[inline]
     pub fn of_move(&self, from: (u32, u16), to: (u32, u16)) -> Dur {

@@ -18,7 +18,9 @@
 //! * [`track`]: when each sector of a track passes the head
 //! * [`candidate`], [`merged`]: the best use of a gap on one track
 //! * [`search`]: the search that the papers' algorithms share; each of them has a file of its own:
-//!   [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]
+//!   [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]; `walk`: the order in
+//!   which it visits cells; `left`: the wanted sectors of tracks
+//! * `stay`: how long the head can stay somewhere in a gap
 //! * [`headtime`]: the project's own planner
 
 pub(crate) mod adaptive;

@@ -61,17 +61,17 @@ struct Paper {
     policy: &'static Policy,
     /// The search for the rest of the gap; `None`: the rest of the preceding plan is still in time.
     search: Option<Search>,
-    /// What is known of tracks between searches.
+    /// The counts of tracks, between searches.
     left: Left,
     /// The second leg of a plan, and the number of legs in the gap once its first was sent.
     rest: Option<(usize, Leg)>,
 }
 
 impl Paper {
-    /// Returns what is known of tracks.
-    fn known(&mut self) -> &mut Left {
+    /// Returns the counts of tracks, which the search has while there is one.
+    fn counts_mut(&mut self) -> &mut Left {
         match &mut self.search {
-            Some(search) => search.known(),
+            Some(search) => search.counts_mut(),
             None => &mut self.left,
         }
     }
@@ -91,7 +91,7 @@ impl Planner {
     pub fn wanted(&mut self, geometry: &Geometry, range: TaskRange) {
         match &mut self.which {
             Which::Own(_, prices) => prices.bands.wanted(range),
-            Which::Paper(paper) => paper.known().forget(geometry, range),
+            Which::Paper(paper) => paper.counts_mut().forget(geometry, range),
         }
     }
 
@@ -99,23 +99,23 @@ impl Planner {
     pub fn gone(&mut self, geometry: &Geometry, range: TaskRange) {
         match &mut self.which {
             Which::Own(_, prices) => prices.bands.gone(range),
-            Which::Paper(paper) => paper.known().forget(geometry, range),
+            Which::Paper(paper) => paper.counts_mut().forget(geometry, range),
         }
     }
 
-    /// Frees what is known of tracks, when no session is left.
+    /// Frees the counts of tracks, when no session is left.
     pub(crate) fn release(&mut self) {
         if let Which::Paper(paper) = &mut self.which {
-            *paper.known() = Left::default();
+            *paper.counts_mut() = Left::default();
         }
     }
 
-    /// Returns the bytes of what is known of tracks.
+    /// Returns the bytes of the counts of tracks.
     pub(crate) fn memory_bytes(&self) -> usize {
         match &self.which {
             Which::Own(..) => 0,
             Which::Paper(paper) => {
-                paper.left.memory_bytes() + paper.search.as_ref().map_or(0, |search| search.remembered().memory_bytes())
+                paper.left.memory_bytes() + paper.search.as_ref().map_or(0, |search| search.counts().memory_bytes())
             }
         }
     }
@@ -154,7 +154,7 @@ impl Planner {
                 planner.begin(&asked(task, self.placement, prices, who), task.regions);
             }
             Which::Paper(paper) => {
-                paper.left = std::mem::take(paper.known());
+                paper.left = std::mem::take(paper.counts_mut());
                 let scene = scene(task, self.placement, paper.policy);
                 let left = &mut paper.left;
                 let search = || {

@@ -15,3 +15,11 @@ pub struct Scene<'a, W> {
     /// The session that won the lottery, or anyone.
     pub winner: Who,
 }
+
+impl<W> Scene<'_, W> {
+    /// Returns whose sectors are sought: the winner's, or any session's.
+    #[inline]
+    pub(super) fn who(&self, of_winner: bool) -> Who {
+        if of_winner { self.winner } else { Who::Anyone }
+    }
+}

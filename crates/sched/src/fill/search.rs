@@ -34,7 +34,7 @@
 
 mod clearing;
 
-use headtime_disk::{Dur, Kind, Model};
+use headtime_disk::{Kind, Model};
 
 use super::candidate::{Candidate, Look, Scratch};
 use super::cells::Tracks;
@@ -84,8 +84,6 @@ pub struct Search {
     /// Whether counts of tracks are remembered.
     remembers: bool,
     windows: [Option<Cached>; 2],
-    /// Wanted ranges are multiples of this number of sectors.
-    grain: u32,
     /// From this distance on a head switch takes no longer than the seek itself.
     apart: u32,
 }
@@ -135,7 +133,6 @@ impl Search {
             left: Left::default(),
             remembers: false,
             windows: [None; 2],
-            grain: scene.look.grain,
             apart: surfaces_apart(scene.look.model),
         }
     }
@@ -149,13 +146,13 @@ impl Search {
         Search { left, ..self }
     }
 
-    /// Returns what is known of tracks.
-    pub(super) fn remembered(&self) -> &Left {
+    /// Returns the counts of tracks.
+    pub(super) fn counts(&self) -> &Left {
         &self.left
     }
 
-    /// Returns what is known of tracks, to be changed.
-    pub(super) fn known(&mut self) -> &mut Left {
+    /// Returns the counts of tracks, to be changed.
+    pub(super) fn counts_mut(&mut self) -> &mut Left {
         &mut self.left
     }
 
@@ -237,12 +234,9 @@ impl Search {
         let [winner, anyone] = self.kinds.map(|kinds| kinds != [false; 2]);
         let next = self.walk.next(scene, self.policy.edges, winner, anyone);
         self.looked += u64::from(next.is_some());
-        let cells = scene.regions.cells();
         let at = |Next { cell, winner, others, group }| {
-            let (low, high) = cells.cylinders(cell);
-            let stay = self.walk.stay();
-            let most = stay.passing(stay.on(scene.look.model, low, high), self.grain);
-            At { tracks: cells.tracks(cell), winner, others, group, most }
+            let (tracks, most) = (scene.regions.cells().tracks(cell), self.walk.most(scene, cell));
+            At { tracks, winner, others, group, most }
         };
         self.at = next.map(at);
         self.at.is_some()
@@ -313,12 +307,12 @@ impl Search {
                         *map.insert(found)
                     }
                 };
-                let who = if of_winner { scene.winner } else { Who::Anyone };
+                let who = scene.who(of_winner);
                 let (policy, best) = (self.policy, self.best);
                 let worth = |sectors, turn| Search::worth(policy, &best, of_winner, (sectors, turn), on_track);
                 let found = look.on_track(&map, &window, (who, kind), &mut self.scratch, worth);
                 let again = |scratch: &mut Scratch| look.carefully(&map, &window, (who, kind), scratch, worth);
-                self.offer(scene, look, found, (who, of_winner), again);
+                self.offer(scene, look, found, of_winner, again);
             }
         }
         passes
@@ -365,12 +359,12 @@ impl Search {
             if !self.sought(of_winner, kind) {
                 continue;
             }
-            let who = if of_winner { scene.winner } else { Who::Anyone };
+            let who = scene.who(of_winner);
             let (policy, best) = (self.policy, self.best);
             let worth = |sectors, turn| Search::worth(policy, &best, of_winner, (sectors, turn), None);
             let found = look.merged(who, &mut self.scratch, false, worth);
             let again = |scratch: &mut Scratch| look.merged(who, scratch, true, worth).filter(|c| look.holds(c));
-            self.offer(scene, look, found, (who, of_winner), again);
+            self.offer(scene, look, found, of_winner, again);
         }
     }
 
@@ -382,56 +376,37 @@ impl Search {
         scene: &Scene<'_, W>,
         look: &Look<'_, W>,
         found: Option<Candidate>,
-        (who, of_winner): (Who, bool),
+        of_winner: bool,
         again: impl FnOnce(&mut Scratch) -> Option<Candidate>,
     ) {
         let Some(candidate) = found else { return };
-        let Some(score) = self.beats(scene, look, &candidate, who, of_winner) else { return };
+        let Some(score) = self.beats(scene, &candidate, of_winner) else { return };
         if look.holds(&candidate) {
-            self.keep(Best { candidate, score, of_winner });
+            self.keep(scene, Best { candidate, score, of_winner });
         } else if let Some(candidate) = again(&mut self.scratch)
-            && let Some(score) = self.beats(scene, look, &candidate, who, of_winner)
+            && let Some(score) = self.beats(scene, &candidate, of_winner)
         {
-            self.keep(Best { candidate, score, of_winner });
+            self.keep(scene, Best { candidate, score, of_winner });
         }
     }
 
     /// Keeps the best candidate so far. Cells in which the head cannot stay long enough for a
     /// better one are passed over from now on.
-    fn keep(&mut self, best: Best) {
-        /// Steps of a bisection: to a 256th of the longest stay.
-        const STEPS: u32 = 8;
+    fn keep<W>(&mut self, scene: &Scene<'_, W>, best: Best) {
         self.best = Some(best);
-        if !best.of_winner {
-            return;
+        if best.of_winner {
+            let most = self.policy.most;
+            self.walk.pass_over(scene, |(sectors, turn)| most(sectors, turn, 0) > best.score);
         }
-        let stay = *self.walk.stay();
-        let (mut useless, mut not) = (self.walk.useless(), stay.longest());
-        for _ in 0..STEPS {
-            let middle = Dur((useless.0 + not.0) / 2);
-            let (sectors, turn) = stay.passing(middle, self.grain);
-            match (self.policy.most)(sectors, turn, 0) > best.score {
-                true => not = middle,
-                false => useless = middle,
-            }
-        }
-        self.walk.pass_over(useless);
     }
 
     /// Returns the score, if it beats the best.
     #[inline]
-    fn beats<W: Wants>(
-        &mut self,
-        scene: &Scene<'_, W>,
-        look: &Look<'_, W>,
-        c: &Candidate,
-        who: Who,
-        of_winner: bool,
-    ) -> Option<Score> {
+    fn beats<W: Wants>(&mut self, scene: &Scene<'_, W>, c: &Candidate, of_winner: bool) -> Option<Score> {
         if !Search::worth(self.policy, &self.best, of_winner, (c.plan.sectors, c.turn), None) {
             return None;
         }
-        let left = if self.policy.needs_left { self.left(scene, look, c, who, of_winner) } else { 0 };
+        let left = if self.policy.needs_left { self.left(scene, c, of_winner) } else { 0 };
         let score = (self.policy.score)(c.plan.sectors, c.turn, left);
         let better = self.best.is_none_or(|b| if b.of_winner == of_winner { score > b.score } else { of_winner });
         better.then_some(score)

@@ -6,7 +6,7 @@
 use headtime_disk::Dur;
 
 use super::scene::Scene;
-use super::stay::Stay;
+use super::stay::{Densities, Stay};
 use crate::tasks::Who;
 
 const SOURCE: usize = 0;
@@ -43,6 +43,7 @@ pub(super) struct Walk {
     /// The first and the last cell.
     bounds: (i64, i64),
     stay: Stay,
+    densities: Densities,
     /// Where the head can stay no longer than this, there is nothing to find.
     useless: Dur,
     /// Visited so far around the source and the destination, both ends included; at the edges, from
@@ -60,7 +61,8 @@ impl Walk {
         let (gap, cells) = (scene.look.gap, scene.regions.cells());
         let (source, dest) = (gap.source(), gap.destination());
         let (first, last) = (0, i64::from(cells.count()) - 1);
-        let stay = Stay::of(scene.look.model, gap);
+        let model = scene.look.model;
+        let densities = Densities::of(&model.geometry, &model.mechanics);
         let (source, dest) = (cells.of(source.0, source.1), cells.of(dest.0, dest.1));
         let (out, inn) = cells.neighbours(source);
         let mut near = [Some(dest), Some(source), out, inn];
@@ -74,8 +76,9 @@ impl Walk {
             near,
             near_done: 0,
             bounds: (first, last),
-            useless: stay.too_short_for(scene.look.grain),
-            stay,
+            useless: densities.too_short_for(scene.look.grain),
+            stay: Stay::of(model, gap, [true; 2]),
+            densities,
             spans: [at(source), at(dest), (first, first - 1), (last + 1, last)],
             through: [false; 6],
             turns: [0; 2],
@@ -94,19 +97,31 @@ impl Walk {
         self.near_done == self.near.len() && self.through.iter().all(|t| *t)
     }
 
-    /// Returns the bounds of stays in this gap.
-    pub(super) fn stay(&self) -> &Stay {
-        &self.stay
+    /// Returns the most that can pass in a cell: sectors, and their angle.
+    pub(super) fn most<W>(&self, scene: &Scene<'_, W>, cell: u32) -> (u32, u64) {
+        let (low, high) = scene.regions.cells().cylinders(cell);
+        self.densities.passing(self.longest(scene, low, high), scene.look.grain)
     }
 
-    /// Returns the longest stay in which nothing is to be found.
-    pub(super) fn useless(&self) -> Dur {
-        self.useless
+    /// Returns the longest stay on these cylinders. A command may leave from the next track.
+    fn longest<W>(&self, scene: &Scene<'_, W>, low: u32, high: u32) -> Dur {
+        let step = self.densities.step;
+        self.stay.on(&scene.look.model.mechanics, (low.saturating_sub(step), high + step), None)
     }
 
-    /// Passes from now on over cells where the head can stay no longer than this.
-    pub(super) fn pass_over(&mut self, useless: Dur) {
-        self.useless = self.useless.max(useless);
+    /// Passes from now on over cells in which no more can pass than is of no use. `is_useful`: of
+    /// this number of sectors and this angle.
+    pub(super) fn pass_over<W>(&mut self, scene: &Scene<'_, W>, is_useful: impl Fn((u32, u64)) -> bool) {
+        /// Steps of a bisection: to a 256th of the longest stay.
+        const STEPS: u32 = 8;
+        let mut useful = self.stay.time();
+        for _ in 0..STEPS {
+            let middle = Dur((self.useless.0 + useful.0) / 2);
+            match is_useful(self.densities.passing(middle, scene.look.grain)) {
+                true => useful = middle,
+                false => self.useless = middle.max(self.useless),
+            }
+        }
     }
 
     /// Adds the cost of examining a cell of this group.
@@ -194,12 +209,12 @@ impl Walk {
     /// Returns the last of the cells from here on where the head can stay no longer than is
     /// useless; `None` when it can in this one.
     fn useless_from<W>(&self, scene: &Scene<'_, W>, cell: u32, up: bool) -> Option<u32> {
-        let (model, cells) = (scene.look.model, scene.regions.cells());
+        let cells = scene.regions.cells();
         let most = if up { self.bounds.1 as u32 - cell } else { cell - self.bounds.0 as u32 };
         let is_useless = |more: u32| {
             let other = if up { cell + more } else { cell - more };
             let (low, high) = (cells.cylinders(cell.min(other)).0, cells.cylinders(cell.max(other)).1);
-            self.stay.on(model, low, high) <= self.useless
+            self.longest(scene, low, high) <= self.useless
         };
         if !is_useless(0) {
             return None;

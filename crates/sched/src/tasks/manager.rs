@@ -266,9 +266,9 @@ impl TaskManager {
     }
 
     /// Limits the rate of a session to this number of bytes a second, delivered and written; a new
-    /// session has no limit. In any interval of length t it gets at most rate * (t + 3
-    /// s) and one command. Meanwhile nothing is wanted for it; its promoted
-    /// tasks are foreground work, and count, but do not wait.
+    /// session has no limit. In any interval of length t it gets at most rate * (t + 3 s) and one
+    /// command. While it waits nothing is wanted for it. Its promoted tasks are foreground work:
+    /// they count, but do not wait.
     ///
     /// # Errors
     /// It is not open, or there is not enough memory.

@@ -32,8 +32,8 @@ pub(crate) struct Session {
     pub untaken: u64,
     /// The limit of its rate; most sessions have none.
     limit: Option<Box<Limit>>,
-    /// Whether it waits for its limit.
-    pub held_back: bool,
+    /// Until when it waits for its limit; `None`: it does not.
+    held_back: Option<Time>,
     /// Sectors wanted, read and written.
     pub left: [u64; 2],
     /// Sectors delivered or written so far.
@@ -68,7 +68,7 @@ impl Default for Session {
             window: u64::MAX,
             untaken: 0,
             limit: None,
-            held_back: false,
+            held_back: None,
             left: [0; 2],
             delivered: 0,
             tasks: 0,
@@ -91,7 +91,7 @@ impl Session {
     /// a client that takes nothing can still write.
     #[inline]
     fn may(&self) -> [bool; 2] {
-        let may = !self.suspended && !self.held_back;
+        let may = !self.suspended && self.held_back.is_none();
         [may && self.untaken < self.window, may]
     }
 }
@@ -149,7 +149,9 @@ impl Sessions {
         let s = &mut self.slab[u32::from(at)];
         assert!(s.tasks == 0 && s.left == [0; 2], "session {} is closed with tasks", s.id.0);
         s.suspended = true;
-        self.held_back.retain(|h| h.1 != at);
+        if let Some(until) = s.held_back {
+            self.held_back.remove(&(until, at));
+        }
         self.refresh(at);
         let gone = self.slab.remove(u32::from(at));
         self.limited -= usize::from(gone.limit.is_some());
@@ -211,15 +213,13 @@ impl Sessions {
 
     /// Holds a session back, or no longer, as its limit says.
     fn hold_back(&mut self, at: u16, now: Time) {
-        if self.get(at).held_back {
-            self.held_back.retain(|h| h.1 != at);
+        let s = self.get(at);
+        let ready = s.limit.as_ref().map(|limit| limit.throttle.ready_at(1)).filter(|ready| *ready > now);
+        if let Some(until) = s.held_back {
+            self.held_back.remove(&(until, at));
         }
-        let ready = self.get(at).limit.as_ref().map_or(Time::ZERO, |limit| limit.throttle.ready_at(1));
-        let held_back = ready > now;
-        if held_back {
-            self.held_back.insert((ready, at));
-        }
-        self.change(at, |s| s.held_back = held_back);
+        self.held_back.extend(ready.map(|until| (until, at)));
+        self.change(at, |s| s.held_back = ready);
     }
 
     /// Ends what is over of the times for which sessions are held back.

@@ -21,6 +21,7 @@ use headtime_sched::TaskRange;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::coverage::{Place, places};
 use super::error::{AppError, plain_or_none};
 use super::image::{Image, beside, name_fits, remove, take_name};
 use super::job::{End, Job, Sink, Status};
@@ -28,7 +29,6 @@ use super::link::{answer, covered, disk, export, look};
 use super::progress::{Notes, Progress};
 use super::ranges::Ranges;
 use super::runner;
-use super::scrub::{Place, places};
 use super::sums::{Known, Sums, SumsError, sum};
 use super::units::{Units, usual_unit};
 use crate::private;

@@ -82,14 +82,11 @@ pub enum AppError {
         /// The unit given, sectors.
         found: u32,
     },
-    /// So many blocks begin or end with a part of the pattern that they cannot all be remembered.
-    #[error(
-        "more than {0} beginnings and ends of the pattern at borders of blocks: expected a pattern that is rarer in \
-         the data, or a larger --unit"
-    )]
+    /// Too many partial matches at block boundaries.
+    #[error("more than {0} partial matches at block boundaries: expected a pattern that is rarer, or a larger --unit")]
     PartialMatches(usize),
-    /// The program to which blocks are passed takes no more.
-    #[error("the program takes no more of the data: {0}")]
+    /// The program to which blocks are passed reads no more of its input.
+    #[error("the program reads no more of its input: {0}")]
     Program(io::Error),
     /// The server has no such export.
     #[error("expected one of the exports {there}, found \"{name}\"")]

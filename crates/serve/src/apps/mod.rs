@@ -2,7 +2,8 @@
 //!
 //! * [`units`]: the scope of a job, divided into units; [`progress`]: completed units, and the
 //!   journal
-//! * [`ranges`]: sets of sectors, such as the unreadable ones
+//! * [`ranges`]: sets of sectors, such as the unreadable ones; [`coverage`]: what was read, in
+//!   reports
 //! * [`pace`]: the rate, the estimate, and the promotion needed to keep a floor
 //! * [`job`]: parameters and status
 //! * [`runner`]: the common part: a session with its tasks, through restarts of either side;
@@ -11,6 +12,7 @@
 //! * [`scrub`], [`image`] with [`backup`], [`search`], [`hand`]: the applications
 
 pub mod backup;
+pub mod coverage;
 pub mod error;
 pub mod hand;
 pub mod image;

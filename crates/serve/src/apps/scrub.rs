@@ -13,6 +13,7 @@ use headtime_sched::TaskRange;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::coverage::{Coverage, Place, places};
 use super::error::{AppError, plain_or_none};
 use super::image::remove;
 use super::job::{End, Job, Sink, Status};
@@ -92,64 +93,12 @@ impl Sink for Scrub {
     }
 }
 
-/// The location of a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
-    /// First sector of the disk.
-    pub lbn: u64,
-    /// Sectors.
-    pub count: u64,
-    /// Bytes.
-    pub bytes: u64,
-    /// The export that contains it, if any.
-    pub export: Option<String>,
-    /// Byte offset in the export, or else on the disk.
-    pub offset: u64,
-}
-
-/// Returns where ranges are, split at export boundaries; of overlapping exports the first counts.
-pub fn places(info: &InfoReply, ranges: &Ranges) -> Vec<Place> {
-    let sector = u64::from(info.sector_bytes);
-    let mut all = Vec::new();
-    for r in ranges.iter() {
-        let mut lbn = r.lbn;
-        while lbn < r.end() {
-            let holding = info.exports.iter().find(|e| e.first <= lbn && lbn - e.first < e.sectors);
-            let ends = info.exports.iter().flat_map(|e| [e.first, e.first + e.sectors]);
-            let end = ends.filter(|&end| end > lbn).fold(r.end(), u64::min);
-            let from = holding.map_or(0, |e| e.first);
-            all.push(Place {
-                lbn,
-                count: end - lbn,
-                bytes: (end - lbn) * sector,
-                export: holding.map(|e| e.name.clone()),
-                offset: (lbn - from) * sector,
-            });
-            lbn = end;
-        }
-    }
-    all
-}
-
 /// The findings of a scrub.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The disk.
-    pub disk: String,
-    /// The export or the whole disk.
-    pub what: String,
-    /// Whether all of it was read.
-    pub complete: bool,
-    /// Bytes read, or found unreadable.
-    pub bytes: u64,
-    /// Duration in seconds, over all runs.
-    pub seconds: f64,
-    /// Bytes that were promoted to foreground work to keep the floor.
-    pub promoted_bytes: u64,
-    /// Unreadable ranges.
-    pub unreadable: Vec<Place>,
-    /// Their size in bytes.
-    pub unreadable_bytes: u64,
+    /// What was read.
+    #[serde(flatten)]
+    pub read: Coverage,
     /// The comparison with the catalogue.
     pub catalogue: Option<Compared>,
 }
@@ -177,16 +126,8 @@ impl Report {
         let notes = &progress.notes;
         let count = |what: &str| notes.counts.get(what).copied().unwrap_or(0);
         let changed: Ranges = notes.changed.iter().map(|&(lbn, count)| TaskRange { lbn, count }).collect();
-        let unreadable = progress.unreadable_ranges();
         Report {
-            disk: info.disk.clone(),
-            what: progress.identity().what.clone(),
-            complete: progress.is_complete(),
-            bytes: progress.bytes().0,
-            seconds: notes.milliseconds as f64 / 1e3,
-            promoted_bytes: notes.promoted_bytes,
-            unreadable: places(info, unreadable),
-            unreadable_bytes: unreadable.sectors() * progress.sector_bytes(),
+            read: Coverage::new(info, progress),
             catalogue: scrub.catalogue.as_ref().map(|c| Compared {
                 expect_unchanged: c.expect_unchanged,
                 same_units: count(counts::SAME_UNITS),
@@ -201,7 +142,7 @@ impl Report {
     /// Returns whether there are no findings.
     pub fn is_clean(&self) -> bool {
         let silent = self.catalogue.as_ref().is_some_and(|c| c.expect_unchanged && c.changed_units > 0);
-        self.unreadable.is_empty() && !silent
+        self.read.unreadable.is_empty() && !silent
     }
 }
 
@@ -312,29 +253,4 @@ fn journal_in(folder: &Path, info: &InfoReply, export: Option<&str>) -> Result<P
     let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
     let of = export.map_or(String::new(), |e| format!("-export-{}", plain(e)));
     Ok(folder.join(format!("scrub-{}-{}{of}.journal", plain(&disk(info)), info.sectors)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::control::v1::Export;
-
-    #[test]
-    fn a_position_is_reported_as_an_offset_of_the_export() {
-        let export =
-            |name: &str, first, sectors| Export { name: name.into(), first, sectors, weight: 1, ..Export::default() };
-        let info = InfoReply {
-            sector_bytes: 512,
-            sectors: 100,
-            exports: vec![export("a", 10, 10), export("b", 20, 30)],
-            ..InfoReply::default()
-        };
-        let found: Ranges = [TaskRange { lbn: 8, count: 14 }, TaskRange { lbn: 90, count: 1 }].into_iter().collect();
-        let told: Vec<_> = places(&info, &found)
-            .into_iter()
-            .map(|p| (p.lbn, p.count, p.export.unwrap_or_default(), p.offset))
-            .collect();
-        let at = |lbn, count, name: &str, offset| (lbn, count, name.to_string(), offset);
-        assert_eq!(told, [at(8, 2, "", 4096), at(10, 10, "a", 0), at(20, 2, "b", 0), at(90, 1, "", 46080)]);
-    }
 }

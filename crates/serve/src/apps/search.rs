@@ -10,26 +10,25 @@ use headtime_sched::TaskRange;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::coverage::Coverage;
 use super::error::AppError;
 use super::job::{End, Job, Sink, Status};
 use super::link::{answer, covered, disk, export, look};
 use super::progress::{Notes, Progress};
 use super::runner;
-use super::scrub::{Place, places};
 use super::units::{Units, usual_unit};
-use crate::control::v1::InfoReply;
 pub use matcher::{MAX_PATTERN, Matcher};
 
-/// Occurrences that a report lists; all of them are counted.
+/// Matches that a report lists; all of them are counted.
 pub const MAX_LISTED: usize = 1 << 16;
 
 /// What the blocks are passed to.
 pub enum Target<'a> {
-    /// A matcher; `found` is called with the byte at which each occurrence begins, counted from the
-    /// beginning of the export, or else of the disk.
+    /// A matcher, and what is called with the byte offset of each match, in the export or else on
+    /// the disk.
     Pattern(Box<Matcher>, &'a mut (dyn FnMut(u64) -> Result<(), AppError> + Send)),
-    /// The input of a program: of each block a line with its first byte (counted as above) and its
-    /// number of bytes, both decimal, and then these bytes.
+    /// The input of a program: for each block a line with its byte offset and length in decimal,
+    /// and then its data.
     Program(&'a mut (dyn Write + Send)),
 }
 
@@ -47,36 +46,23 @@ pub struct Plan {
 /// The result of a search.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The disk.
-    pub disk: String,
-    /// The export or the whole disk.
-    pub what: String,
-    /// Whether all of it was searched.
-    pub complete: bool,
-    /// Bytes searched, or found unreadable.
-    pub bytes: u64,
-    /// Duration in seconds.
-    pub seconds: f64,
-    /// Bytes that were promoted to foreground work to keep the floor.
-    pub promoted_bytes: u64,
-    /// Number of occurrences; 0 with a program.
-    pub occurrences: u64,
-    /// The bytes at which they begin, ascending; the first [`MAX_LISTED`] that were found.
-    pub at: Vec<u64>,
-    /// Unreadable ranges, which were not searched.
-    pub unreadable: Vec<Place>,
-    /// Their size in bytes.
-    pub unreadable_bytes: u64,
+    /// What was read. Unreadable ranges were not searched.
+    #[serde(flatten)]
+    pub read: Coverage,
+    /// Number of matches; 0 with a program.
+    pub matches: u64,
+    /// Their byte offsets, ascending; of the first [`MAX_LISTED`] that were found.
+    pub offsets: Vec<u64>,
 }
 
 /// The processing of a search's data.
 struct Search<'a> {
     target: Target<'a>,
     sector_bytes: u64,
-    /// The first byte of the export.
+    /// Where byte offsets are counted from: the first byte of the export, or of the disk.
     first: u64,
-    occurrences: u64,
-    at: Vec<u64>,
+    matches: u64,
+    offsets: Vec<u64>,
 }
 
 impl Search<'_> {
@@ -90,13 +76,13 @@ impl Search<'_> {
                 whole.and_then(|()| input.write_all(data)).map_err(AppError::Program)
             }
             Target::Pattern(matcher, found) => {
-                let (occurrences, listed) = (&mut self.occurrences, &mut self.at);
-                let mut note = |byte| {
-                    *occurrences += 1;
+                let (matches, listed) = (&mut self.matches, &mut self.offsets);
+                let mut note = |offset| {
+                    *matches += 1;
                     if listed.len() < MAX_LISTED {
-                        listed.push(byte);
+                        listed.push(offset);
                     }
-                    found(byte)
+                    found(offset)
                 };
                 // What lies between unreadable sectors is searched by itself.
                 let mut from = at;
@@ -145,26 +131,11 @@ pub async fn run(
     }
     let mut progress = Progress::new("search", &disk(&info), info.sectors, info.sector_bytes, &what, units);
     let first = if plan.export.is_some() { range.lbn * u64::from(info.sector_bytes) } else { 0 };
-    let mut sink = Search { target, sector_bytes: u64::from(info.sector_bytes), first, occurrences: 0, at: Vec::new() };
+    let mut sink =
+        Search { target, sector_bytes: u64::from(info.sector_bytes), first, matches: 0, offsets: Vec::new() };
     let mut job = plan.job.clone();
     job.export = plan.export.as_deref().map(|name| export(&info, name).cloned()).transpose()?;
     let end = runner::run(&job, &mut progress, &mut sink, watch, stop).await?;
-    Ok((report(&info, &progress, sink), end))
-}
-
-fn report(info: &InfoReply, progress: &Progress, mut sink: Search<'_>) -> Report {
-    let unreadable = progress.unreadable_ranges();
-    sink.at.sort_unstable();
-    Report {
-        disk: info.disk.clone(),
-        what: progress.identity().what.clone(),
-        complete: progress.is_complete(),
-        bytes: progress.bytes().0,
-        seconds: progress.notes.milliseconds as f64 / 1e3,
-        promoted_bytes: progress.notes.promoted_bytes,
-        occurrences: sink.occurrences,
-        at: sink.at,
-        unreadable: places(info, unreadable),
-        unreadable_bytes: unreadable.sectors() * progress.sector_bytes(),
-    }
+    sink.offsets.sort_unstable();
+    Ok((Report { read: Coverage::new(&info, &progress), matches: sink.matches, offsets: sink.offsets }, end))
 }

@@ -24,7 +24,10 @@ fn planted_unreadable_sectors_are_reported_exactly() {
     let (_, info) = w.runtime.block_on(look(&w.path("control"))).unwrap();
     let report = Report::new(&info, &progress, &sink);
     assert!(!report.is_clean());
-    assert_eq!((report.unreadable[0].export.as_deref(), report.unreadable[0].offset), (Some("data"), 100 * SECTOR));
+    assert_eq!(
+        (report.read.unreadable[0].export.as_deref(), report.read.unreadable[0].offset),
+        (Some("data"), 100 * SECTOR)
+    );
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn a_complete_scrub_is_reported_though_its_journal_cannot_be_written() {
         restart: false,
     };
     let (report, end, _) = w.runtime.block_on(scrub::run(&plan, &mut |_| {}, w.stop.clone())).unwrap();
-    assert!(end == End::Complete && report.complete && report.is_clean());
+    assert!(end == End::Complete && report.read.complete && report.is_clean());
     // An incomplete job must be continued later, so it fails.
     let (mut progress, mut keep) = (w.progress(), Keep::new(&w));
     let job = Job { save_every: Duration::ZERO, ..w.job() };

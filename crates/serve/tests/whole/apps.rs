@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use headtime_serve::apps::backup::{self, Backup};
+use headtime_serve::apps::coverage::Place;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Job};
 use headtime_serve::apps::pace::Floor;
@@ -149,12 +150,12 @@ impl Scrubs {
                 Err(e) => panic!("a scrub failed: {e}"),
             };
             assert_eq!(end, End::Complete);
-            let units = |places: &[scrub::Place]| -> BTreeSet<usize> {
+            let units = |places: &[Place]| -> BTreeSet<usize> {
                 let sectors = places.iter().flat_map(|p| p.lbn - FIRST[3]..p.lbn - FIRST[3] + p.count);
                 sectors.map(|sector| sector as usize / UNIT).collect()
             };
             let compared = report.catalogue.as_ref().expect("it has one");
-            let (changed, unreadable) = (units(&compared.changed), units(&report.unreadable));
+            let (changed, unreadable) = (units(&compared.changed), units(&report.read.unreadable));
             let right = changed.is_subset(&damaged);
             assert!(right, "a scrub reports change where there was none: {changed:?}, damaged are {damaged:?}");
             if !goes_on {

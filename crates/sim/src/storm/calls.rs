@@ -1,7 +1,7 @@
 //! Freeblock calls by applications, some with invalid IDs.
 
 use headtime_disk::Kind;
-use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
+use headtime_sched::{Rate, SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 
 use super::Run;
 
@@ -120,6 +120,17 @@ impl Run {
         let answer = self.core.taken(session, sectors, self.now);
         if self.answered(answer, known).is_ok() {
             self.shadow.taken(session, sectors);
+        }
+    }
+
+    pub(super) fn rate(&mut self) {
+        let session = self.session();
+        let known = self.shadow.is_open(session);
+        // No limit, a few units a second, or as much as the drive gives.
+        let rate = Rate::per_second([0.0, 5e4, 5e7][self.rng.below(3) as usize]);
+        let answer = self.core.set_rate(session, rate, self.now);
+        if self.answered(answer, known).is_ok() {
+            self.shadow.limited(session, rate.is_some());
         }
     }
 

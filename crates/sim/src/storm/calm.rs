@@ -13,11 +13,14 @@ impl Run {
         }
         for session in self.shadow.sessions() {
             let taken = self.core.taken(session, u64::MAX, self.now);
-            let told = [self.core.resume(session, self.now), self.core.set_window(session, u64::MAX, self.now), taken];
+            let unlimited = self.core.set_rate(session, None, self.now);
+            let open = self.core.set_window(session, u64::MAX, self.now);
+            let told = [self.core.resume(session, self.now), open, unlimited, taken];
             if told.iter().any(Result::is_err) {
                 self.shadow.tally.complain(format!("{session:?} could not be told: {told:?}"));
             }
             self.shadow.suspended(session, false);
+            self.shadow.limited(session, false);
             self.shadow.window(session, u64::MAX);
             self.shadow.taken(session, u64::MAX);
             self.drain();

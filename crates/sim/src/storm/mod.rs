@@ -251,6 +251,7 @@ impl Run {
             90 => self.close(),
             91..=94 => self.window(),
             95..=98 => self.take(),
+            _ if self.rng.below(2) == 0 => self.rate(),
             _ => self.priority(),
         }
         self.drain();

@@ -15,6 +15,8 @@ use super::{Tally, names_own};
 
 struct Session {
     suspended: bool,
+    /// Whether its rate is limited: then it may not get what a command read.
+    limited: bool,
     window: u64,
     untaken: u64,
 }
@@ -172,7 +174,7 @@ impl Shadow {
     }
 
     pub(crate) fn opened(&mut self, id: SessionId) {
-        let new = Session { suspended: false, window: u64::MAX, untaken: 0 };
+        let new = Session { suspended: false, limited: false, window: u64::MAX, untaken: 0 };
         if self.sessions.insert(id, new).is_some() {
             self.tally.complain(format!("{id:?} was given twice"));
         }
@@ -181,6 +183,12 @@ impl Shadow {
     pub(crate) fn suspended(&mut self, id: SessionId, suspended: bool) {
         if let Some(s) = self.sessions.get_mut(&id) {
             s.suspended = suspended;
+        }
+    }
+
+    pub(crate) fn limited(&mut self, id: SessionId, limited: bool) {
+        if let Some(s) = self.sessions.get_mut(&id) {
+            s.limited = limited;
         }
     }
 

@@ -15,13 +15,11 @@
 //!
 //! because a plan that drops grains for a crossing loses more than c * o.
 
-use headtime_disk::{Dur, Geometry, Kind, Mechanics};
+use headtime_disk::{Dur, Geometry, Mechanics};
 
 use super::bands::Slots;
 use super::line::Line;
-
-/// Kinds of commands that fill gaps; planners have an entry of each.
-pub(super) const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
+use crate::fill::stay::KINDS;
 
 /// Cylinders sampled per slot.
 const SAMPLES: u64 = 5;

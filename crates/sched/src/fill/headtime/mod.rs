@@ -39,10 +39,10 @@ pub(crate) mod walk;
 use headtime_disk::internals::JUST_PASSED;
 
 use super::gap::{Plan, Window};
+use super::stay::KINDS;
 use crate::fill::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
-use grain::KINDS;
 use line::Lines;
 use pairs::Rank;
 use seconds::Offering;

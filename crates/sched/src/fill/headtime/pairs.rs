@@ -9,9 +9,9 @@ use std::cmp::Reverse;
 use headtime_disk::Time;
 
 use super::Planner;
-use super::grain::KINDS;
 use super::visit::PlanContext;
 use crate::fill::gap::Plan;
+use crate::fill::stay::KINDS;
 
 /// Legs kept for pairing.
 pub(super) const OFFERED: usize = 1 << 7;

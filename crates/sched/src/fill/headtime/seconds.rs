@@ -7,10 +7,10 @@ use headtime_disk::Time;
 
 use crate::fill::gap::Plan;
 
-use super::grain::KINDS;
 use super::line::Line;
 use super::visit::{PlanContext, Point, Visit};
 use super::{LOOK, Planner};
+use crate::fill::stay::KINDS;
 
 /// A track with an offer.
 #[derive(Clone, Copy, Debug)]

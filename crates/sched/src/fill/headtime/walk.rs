@@ -8,22 +8,21 @@
 //! ends have walks of their own, and all others share one.
 //!
 //! What every plan loses is subtracted beforehand: the margins of the two moves, and the time that
-//! the drive takes between the last command of a plan and the request's ([`Room`]).
+//! the drive takes between the last command of a plan and the request's ([`Stay`]).
 //!
 //! Measured seek tables are not strictly monotone. Bounds use the minimum seek at a distance or
 //! beyond, so a bound is never too low for its own cell; only between the ends may a cell further
 //! on be worth slightly more.
 
-use headtime_disk::{Dur, Kind, Mechanics, Model, Time};
+use headtime_disk::{Dur, Mechanics, Model};
 
-use crate::fill::conservatism::{CLASSES, class_of};
 use crate::fill::gap::Gap;
 use crate::fill::regions::Regions;
-use crate::overheads::between;
+use crate::fill::stay::Stay;
 use crate::tasks::Who;
 
 use super::bands::Level;
-use super::grain::{KINDS, Times};
+use super::grain::Times;
 use super::prices::Prices;
 
 /// Input of a walk.
@@ -61,64 +60,6 @@ pub(crate) struct Stop {
     /// Whether the time that remains on a track decreases from end to end: the cell is of one
     /// surface, and lies beyond both ends of the gap.
     pub falls: bool,
-}
-
-/// The time of a gap from which moves are subtracted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
-    /// From the earliest start of a background move to the latest start of the move to the request.
-    time: Dur,
-    /// The minimum margin of a move of each class of distance or of any longer one.
-    margins: [Dur; CLASSES],
-    /// The same if the head may stay on its track.
-    stay: Dur,
-}
-
-impl Default for Room {
-    fn default() -> Room {
-        Room { time: Dur::ZERO, margins: [Dur::ZERO; CLASSES], stay: Dur::ZERO }
-    }
-}
-
-impl Room {
-    /// Computes the room of a gap, for commands of these kinds (read, write).
-    fn of(land: &Land, kinds: [bool; 2]) -> Room {
-        let Land { model, gap, .. } = *land;
-        // A plan's first command and its last may be of different kinds.
-        let of = |kind: &Kind| kinds[usize::from(*kind == Kind::Write)];
-        let begins = KINDS.iter().filter(|k| of(k)).map(|k| gap.head(*k).at).min();
-        let leaves = KINDS
-            .iter()
-            .filter(|k| of(k))
-            .map(|k| gap.starts.0.saturating_sub(between(model, *k, gap.dest_kind).0))
-            .max();
-        let time = begins.zip(leaves).map_or(Dur::ZERO, |(begin, leave)| Time(leave).saturating_since(begin));
-        let mut margins = [Dur::ZERO; CLASSES];
-        let mut least = Dur(u64::MAX);
-        for class in (0..CLASSES).rev() {
-            least = least.min(gap.margins.of_class(class));
-            margins[class] = least;
-        }
-        Room { time, margins, stay: gap.margins.of_move((0, 0), (0, 0)).min(least) }
-    }
-
-    /// Returns the maximum time that remains on a surface (or any) of the cylinders `lo..=hi`.
-    #[inline]
-    pub(crate) fn left(&self, land: &Land, (lo, hi): (u32, u32), surface: Option<u16>) -> Dur {
-        let m = &land.model.mechanics;
-        // A negative write settle may shorten even a head switch.
-        let switch = m.head_switch.saturating_add_signed(m.write_settle_ns.min(0));
-        let away = |end: (u32, u16)| {
-            let distance = if end.0 < lo { lo - end.0 } else { end.0.saturating_sub(hi) };
-            let t = m.reposition_floor(distance);
-            match surface {
-                Some(s) if s != end.1 => t.max(switch) + self.margins[class_of(distance)],
-                _ if distance == 0 => t + self.stay,
-                _ => t + self.margins[class_of(distance)],
-            }
-        };
-        self.time.saturating_sub(away(land.gap.source()) + away(land.gap.destination()))
-    }
 }
 
 /// The cells through which a way leads.
@@ -160,14 +101,14 @@ struct Way {
 pub(crate) struct Walk {
     ways: Vec<Way>,
     mask: u64,
-    room: Room,
+    stay: Stay,
 }
 
 impl Walk {
     /// Starts a walk, to find what can be read, written.
     pub(crate) fn begin(&mut self, land: &Land, kinds: [bool; 2]) {
         self.ways.clear();
-        self.room = Room::of(land, kinds);
+        self.stay = Stay::of(land.model, land.gap, kinds);
         let Land { model, gap, regions, .. } = *land;
         let rotation = &model.mechanics.rotation;
         let begin = gap.read.at.min(gap.write.at);
@@ -179,7 +120,7 @@ impl Walk {
         };
         let (s, d) = (gap.source(), gap.destination());
         let (a, b) = (s.0.min(d.0), s.0.max(d.0));
-        let far = reach(&model.mechanics, self.room.time, b - a);
+        let far = reach(&model.mechanics, self.stay.time(), b - a);
         let (low, high) = (a.saturating_sub(far), (b + far).min(model.geometry.cylinders().saturating_sub(1)));
         // Between the ends the two ways meet half way.
         let half = a + (b - a) / 2;
@@ -251,7 +192,7 @@ impl Walk {
             };
             let skip = matches!((way.lane, surface), (Lane::Others(s, d), Some(x)) if x == s || x == d);
             if !skip {
-                way.bound = self.room.left(land, cells.cylinders(cell), surface);
+                way.bound = self.stay.on(&land.model.mechanics, cells.cylinders(cell), surface);
                 if way.bound > Dur::ZERO {
                     let cylinder = cells.cylinders(cell).0;
                     way.worth = land.prices.most_at(way.bound, cylinder, land.own);
@@ -270,7 +211,7 @@ impl Walk {
     /// Returns an upper bound of the time that remains on a track.
     #[inline]
     pub(crate) fn left(&self, land: &Land, track: (u32, u16)) -> Dur {
-        self.room.left(land, (track.0, track.0), Some(track.1))
+        self.stay.on(&land.model.mechanics, (track.0, track.0), Some(track.1))
     }
 
     /// Returns the cell with the highest value.

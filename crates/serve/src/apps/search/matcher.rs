@@ -1,8 +1,8 @@
 //! Finds a pattern in blocks that arrive in any order.
 //!
-//! An occurrence that lies across the border of two blocks is found when the later of the two
-//! arrives. Of each block is kept which beginnings of the pattern its end has, and which ends of
-//! the pattern its beginning has: mostly none.
+//! A match across a block boundary is found when the second of the two blocks arrives. Of the first
+//! one, *partial matches* are kept: the lengths of the prefixes of the pattern with which the block
+//! ends, or of the suffixes with which it begins. Most blocks have none.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use memchr::memmem::Finder;
 
 use crate::apps::error::AppError;
 
-/// The longest pattern, bytes. It is no longer than a unit, so that an occurrence lies in two units
-/// at most.
+/// The longest pattern, bytes. It is no longer than a unit, so that a match lies in two units at
+/// most.
 pub const MAX_PATTERN: usize = 4_096;
-/// Lengths that are kept for all borders together. Of random data, one block in 100 has one.
+/// Partial matches that are kept. One block of random data in 100 has one.
 const MAX_KEPT: usize = 1 << 22;
 
-/// What is known of one side of a border.
+/// The partial matches on one side of a block boundary, by length.
 #[derive(Debug)]
 enum Side {
-    /// The block before it ends with this many bytes of the pattern's beginning.
+    /// Prefixes of the pattern, at the end of the block before it.
     Before(Vec<u16>),
-    /// The block behind it begins with this many bytes of the pattern's end.
+    /// Suffixes of the pattern, at the beginning of the block behind it.
     Behind(Vec<u16>),
 }
 
@@ -38,8 +38,8 @@ impl Side {
 pub struct Matcher {
     pattern: Vec<u8>,
     finder: Finder<'static>,
-    /// By the byte behind the border.
-    borders: BTreeMap<u64, Side>,
+    /// By the byte offset of the boundary.
+    boundaries: BTreeMap<u64, Side>,
     kept: usize,
 }
 
@@ -53,15 +53,15 @@ impl Matcher {
             return Err(AppError::Pattern { most: MAX_PATTERN, found: pattern.len() });
         }
         let finder = Finder::new(pattern).into_owned();
-        Ok(Matcher { pattern: pattern.into(), finder, borders: BTreeMap::new(), kept: 0 })
+        Ok(Matcher { pattern: pattern.into(), finder, boundaries: BTreeMap::new(), kept: 0 })
     }
 
-    /// Searches a block, not shorter than the pattern unless it is the last one, that begins at
-    /// byte `at`. Calls `found` with the first byte of each occurrence in it, and across its
-    /// borders with blocks that came before; occurrences may overlap.
+    /// Searches a block at byte offset `at`, not shorter than the pattern unless no block adjoins
+    /// it on one side. Calls `found` with the byte offset of each match in it, and across its
+    /// boundaries with blocks that arrived before; matches may overlap.
     ///
     /// # Errors
-    /// Those of `found`, and too many partial occurrences at borders.
+    /// Those of `found`, and too many partial matches.
     pub fn block(
         &mut self,
         at: u64,
@@ -87,26 +87,26 @@ impl Matcher {
         }
     }
 
-    /// Takes what is known of one side of a border. Returns the occurrences across it if the other
-    /// side is known, else keeps it.
-    fn meet(&mut self, border: u64, side: Side) -> Vec<u64> {
-        let other = self.borders.remove(&border);
+    /// Adds the partial matches on one side of a boundary. Returns the matches across it if the
+    /// other side has arrived, else keeps them.
+    fn meet(&mut self, boundary: u64, side: Side) -> Vec<u64> {
+        let other = self.boundaries.remove(&boundary);
         self.kept -= other.as_ref().map_or(0, |other| other.lengths().len());
         let (before, behind) = match (other, side) {
             (Some(Side::Before(before)), Side::Behind(behind)) | (Some(Side::Behind(behind)), Side::Before(before)) => {
                 (before, behind)
             }
             (_, side) => {
-                // Where one side has nothing that fits there is nothing to wait for.
+                // Without a partial match on one side there is no match.
                 if !side.lengths().is_empty() {
                     self.kept += side.lengths().len();
-                    self.borders.insert(border, side);
+                    self.boundaries.insert(boundary, side);
                 }
                 return vec![];
             }
         };
         let rest = |n: u16| (self.pattern.len() - usize::from(n)) as u16;
-        before.into_iter().filter(|&n| behind.contains(&rest(n))).map(|n| border - u64::from(n)).collect()
+        before.into_iter().filter(|&n| behind.contains(&rest(n))).map(|n| boundary - u64::from(n)).collect()
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     use rand_core::{Rng, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
-    /// The occurrences in `data`, delivered in blocks of `block` bytes in this order.
+    /// The matches in `data`, delivered in blocks of `block` bytes in this order.
     fn search(pattern: &[u8], data: &[u8], block: usize, order: &[usize]) -> Vec<u64> {
         let mut matcher = Matcher::new(pattern).unwrap();
         let mut all = vec![];
@@ -138,7 +138,7 @@ mod tests {
         let mut below = |n: u64| (rng.next_u64() % n) as usize;
         let (mut across, mut all) = (0, 0);
         for _ in 0..2_000 {
-            // Few different bytes: patterns overlap themselves, and occurrences each other.
+            // Few different bytes: patterns overlap themselves, and matches each other.
             let letters = 1 + below(3) as u64;
             let data: Vec<u8> = (0..below(300) + 1).map(|_| below(letters) as u8).collect();
             let pattern: Vec<u8> = (0..1 + below(12)).map(|_| below(letters) as u8).collect();
@@ -156,7 +156,7 @@ mod tests {
             across += expected.iter().filter(crosses).count();
             all += expected.len();
         }
-        assert!(across > 1_000 && all > 10_000, "{across} of {all} across borders");
+        assert!(across > 1_000 && all > 10_000, "{across} of {all} across boundaries");
     }
 
     #[test]

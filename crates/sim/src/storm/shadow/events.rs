@@ -118,7 +118,7 @@ impl Shadow {
         let read = range(flying.command.lbn, flying.command.count);
         let missed = self.tasks.iter().find(|(_, t)| {
             let s = &self.sessions[&t.session];
-            let may = t.kind == Kind::Read && !s.suspended && s.window == u64::MAX;
+            let may = t.kind == Kind::Read && !s.suspended && !s.limited && s.window == u64::MAX;
             may && t.parts.iter().any(|p| p.touching(&read).any(|u| p.wanted[u] && inside(&p.span(u), &read)))
         });
         if let Some((id, _)) = missed {
