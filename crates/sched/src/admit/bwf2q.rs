@@ -112,6 +112,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use virtual_time::Virtual;
 
+use super::by_queue::ByQueue;
+
 /// How long an application had no request before it became backlogged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
@@ -158,7 +160,7 @@ pub struct Bwf2q {
     early: BTreeSet<(Virtual, u32)>,
     active: Option<(u32, Stamps)>,
     /// Idle applications.
-    last: BTreeMap<u32, Left>,
+    last: ByQueue<Left>,
     /// Applications idle here and still served in the ideal system, by finish there, with their
     /// weights.
     leaving: BTreeMap<(Virtual, u32), u64>,
@@ -196,7 +198,7 @@ impl Bwf2q {
     /// Makes an application backlogged with this weight and budget. Panics if it already is.
     pub fn activate(&mut self, application: u32, weight: u64, budget: u64, since: Since) {
         assert!(self.stamps(application).is_none(), "application {application} is backlogged already");
-        let last = self.last.remove(&application);
+        let last = self.last.remove(application);
         if let Some(weight) = last.and_then(|last| self.leaving.remove(&(last.finish, application))) {
             self.weights -= weight;
         }
@@ -344,7 +346,7 @@ impl Bwf2q {
     /// Removes an idle application's state. Panics if it is backlogged.
     pub fn forget(&mut self, application: u32) {
         assert!(self.stamps(application).is_none(), "application {application} is backlogged");
-        if let Some(last) = self.last.remove(&application)
+        if let Some(last) = self.last.remove(application)
             && let Some(weight) = self.leaving.remove(&(last.finish, application))
         {
             self.count_no_longer(weight);

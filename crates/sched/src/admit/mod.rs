@@ -13,6 +13,7 @@
 
 pub(crate) mod bfq;
 pub(crate) mod bwf2q;
+mod by_queue;
 pub(crate) mod cfq;
 pub(crate) mod das;
 pub(crate) mod fluid;

@@ -16,7 +16,7 @@ impl Bfq {
     /// Handles an application that has become backlogged, and was without a request for `idle_for`;
     /// `None`: it is new.
     pub(super) fn becomes_backlogged(&mut self, queue: u32, idle_for: Option<Dur>, now: Time) {
-        let a = self.applications.get_mut(&queue).expect("it is known");
+        let a = self.applications.get_mut(queue).expect("it is known");
         if idle_for.is_some_and(|idle| idle >= NEW_AFTER) {
             a.begin();
         }
@@ -28,7 +28,7 @@ impl Bfq {
             let mut lowered = Vec::new();
             let bursts = self.rules.bursts;
             let large = bursts.is_some_and(|bursts| self.burst.join(&bursts, queue, &mut lowered, now));
-            let a = self.applications.get_mut(&queue).expect("it is known");
+            let a = self.applications.get_mut(queue).expect("it is known");
             a.in_burst = large;
             match large {
                 // It may be raised still from when it began before.
@@ -36,7 +36,7 @@ impl Bfq {
                 false => a.raise(&rules, self.raised_sectors, now),
             }
             for member in lowered {
-                if let Some(a) = self.applications.get_mut(&member) {
+                if let Some(a) = self.applications.get_mut(member) {
                     a.in_burst = true;
                     a.lower();
                 }
@@ -50,7 +50,7 @@ impl Bfq {
     /// Handles an application that has no request any more.
     pub(super) fn becomes_idle(&mut self, queue: u32, now: Time) {
         let (idle, sector_bytes) = (self.rules.idle, self.sector_bytes);
-        let a = self.applications.get_mut(&queue).expect("whose request was sent is known");
+        let a = self.applications.get_mut(queue).expect("whose request was sent is known");
         a.idle_since = now;
         if let Some(rules) = &self.rules.soft_real_time {
             a.batch.end(rules, sector_bytes, idle, now);

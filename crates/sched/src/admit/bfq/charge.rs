@@ -27,14 +27,14 @@ impl Bfq {
         if over == Over::Displaced {
             // An application served by time is charged in proportion to the time it had.
             let by_time = u128::from(active.budget) * u128::from(time.0) / u128::from(active.slice.0.max(1));
-            let random = self.is_random(&self.applications[&active.queue]);
+            let random = self.is_random(&self.applications[active.queue]);
             return if random { charged.max(by_time.min(u128::from(active.budget)) as u64) } else { charged };
         }
         // At this rate the budget could not have been used up in a slice.
         let slow = active.queue != ASYNCHRONOUS
             && u128::from(charged) * u128::from(active.slice.0) < u128::from(active.budget) * u128::from(time.0);
         let timed_out = over == Over::Timeout;
-        let little = charged <= most / 8 && (!timed_out || self.applications[&active.queue].is_new());
+        let little = charged <= most / 8 && (!timed_out || self.applications[active.queue].is_new());
         let excepted = self.rules.fairness && (little || charged >= active.budget - active.budget / 3);
         if (slow || timed_out) && !excepted { active.budget } else { charged }
     }

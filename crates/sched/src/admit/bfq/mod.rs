@@ -34,6 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use headtime_disk::{Dur, Kind, Time};
 
 use super::bwf2q::{Bwf2q, Since};
+use super::by_queue::ByQueue;
 use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, set_membership, turn_of};
 use crate::request::Request;
 use active::Active;
@@ -60,7 +61,7 @@ pub struct Bfq {
     best_effort: Bwf2q,
     idle_class: Bwf2q,
     idle_class_served: Time,
-    applications: BTreeMap<u32, Application>,
+    applications: ByQueue<Application>,
     shares: BTreeMap<u32, Share>,
     active: Option<Active>,
     /// Synchronous requests at the drive.
@@ -85,7 +86,7 @@ impl Bfq {
             best_effort: Bwf2q::new(),
             idle_class: Bwf2q::new(),
             idle_class_served: Time::ZERO,
-            applications: BTreeMap::new(),
+            applications: ByQueue::default(),
             shares: BTreeMap::new(),
             active: None,
             synchronous: 0,
@@ -114,13 +115,13 @@ impl Bfq {
 
     /// Returns the application, after adding it if it is unknown.
     fn known(&mut self, queue: u32, now: Time) -> &mut Application {
-        if !self.applications.contains_key(&queue) {
+        if self.applications.get(queue).is_none() {
             self.sweep(now);
             let share = self.shares.get(&queue).copied().unwrap_or_default();
             let new = Application::new(share, budget::first(self.rules.throughput, self.rate.most()), now);
             self.applications.insert(queue, new);
         }
-        self.applications.get_mut(&queue).expect("it is known now")
+        self.applications.get_mut(queue).expect("it is known now")
     }
 
     /// Drops the state of departed applications.
@@ -131,7 +132,7 @@ impl Bfq {
         let (best_effort, idle_class) = (&mut self.best_effort, &mut self.idle_class);
         // The application served last may still be the active one if no other has arrived since.
         let active = self.active.map(|a| a.queue);
-        self.applications.retain(|&queue, a| {
+        self.applications.retain(|queue, a| {
             let gone = Some(queue) != active && a.is_idle() && Sweep::has_gone(a.idle_since, now);
             if gone {
                 best_effort.forget(queue);
@@ -155,7 +156,7 @@ impl Bfq {
     fn expire(&mut self, over: Over, now: Time) {
         let active = self.active.take().expect("a queue is in service");
         let most = self.rate.most();
-        let a = &self.applications[&active.queue];
+        let a = &self.applications[active.queue];
         let until = if a.is_idle() { a.idle_since + active.others } else { now };
         let time = active.since.map_or(Dur::ZERO, |since| until.saturating_since(since));
         let charged = self.charge(&active, over, time, most);
@@ -170,7 +171,7 @@ impl Bfq {
         // The share may have changed, including the class.
         let class = a.share.class;
         let next = (a.queued > 0).then(|| (self.weight(a, now), budget));
-        let a = self.applications.get_mut(&active.queue).expect("the active application is known");
+        let a = self.applications.get_mut(active.queue).expect("the active application is known");
         a.budget = budget;
         if timed_out {
             a.timed_out();
@@ -224,7 +225,7 @@ impl Bfq {
         if class == Class::Idle || self.idle_class.backlogged() == 0 {
             self.idle_class_served = now;
         }
-        let a = &self.applications[&queue];
+        let a = &self.applications[queue];
         let limits = self.rules.asynchronous.filter(|_| queue == ASYNCHRONOUS);
         let slice = limits.map_or_else(|| self.slice(a, now), |l| l.slice);
         self.active = Some(Active::new(queue, class, self.budget_of(queue, a.budget), slice));
@@ -240,12 +241,12 @@ impl Admission for Bfq {
         // An application stays active until another arrives. If it returns after the idling period,
         // it starts a new turn.
         let left = self.active.filter(|a| a.queue == queue && a.since.is_some() && now >= a.waits_until);
-        if left.is_some() && self.applications[&queue].is_idle() {
+        if left.is_some() && self.applications[queue].is_idle() {
             self.expire(Over::NoMore { outstanding: false }, now);
         }
         let active = self.active.is_some_and(|a| a.queue == queue);
         self.targets.arrived(queue, request.id, now);
-        let is_new = !self.applications.contains_key(&queue);
+        let is_new = self.applications.get(queue).is_none();
         let a = self.known(queue, now);
         let was_idle = a.is_idle();
         if was_idle && a.pattern != Pattern::default() {
@@ -266,7 +267,7 @@ impl Admission for Bfq {
         let paused_for = idle_for.min(now.saturating_since(a.held_until));
         self.becomes_backlogged(queue, (!is_new).then_some(paused_for), now);
         self.stands(queue, now);
-        let a = &self.applications[&queue];
+        let a = &self.applications[queue];
         let (weight, budget, class) = (self.weight(a, now), self.budget_of(queue, a.budget), a.share.class);
         let preempts = low_latency.is_some_and(|l| l.preempts) && a.is_raised(now);
         let since = match queue != ASYNCHRONOUS && idle_for <= idle {
@@ -277,7 +278,7 @@ impl Admission for Bfq {
         // Only if it is eligible: an application ahead of its share waits, raised or not.
         let eligible = self.best_effort.stamps(queue).is_some_and(|s| s.start <= self.best_effort.now());
         if let Some(active) = self.active.as_mut().filter(|_| preempts && eligible) {
-            active.displaced |= !self.applications[&active.queue].is_raised(now);
+            active.displaced |= !self.applications[active.queue].is_raised(now);
         }
     }
 
@@ -306,7 +307,7 @@ impl Admission for Bfq {
                     None => return Turn::Idle,
                 }
             };
-            let a = &self.applications[&active.queue];
+            let a = &self.applications[active.queue];
             match self.look(&active, a, now) {
                 Ok(None) if self.has_enough_at_drive(&active, a.outstanding) => {
                     let until = self.next_overdue(now);
@@ -330,7 +331,7 @@ impl Admission for Bfq {
     }
 
     fn is_boosted(&self, now: Time) -> bool {
-        let raised = |a: &Active| self.applications[&a.queue].is_raised(now);
+        let raised = |a: &Active| self.applications[a.queue].is_raised(now);
         self.rules.low_latency.is_some() && self.active.as_ref().is_some_and(raised)
     }
 
@@ -350,7 +351,7 @@ impl Admission for Bfq {
         active.charged += charge;
         active.requests += 1;
         let class = active.class;
-        let a = self.applications.get_mut(&queue).expect("the active application is known");
+        let a = self.applications.get_mut(queue).expect("the active application is known");
         a.sent(sectors);
         self.fair(class).served(charge);
         self.stands(queue, now);
@@ -359,7 +360,7 @@ impl Admission for Bfq {
     fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time) {
         self.targets.sent(queue, request.id);
         self.synchronous += u32::from(queue != ASYNCHRONOUS);
-        let a = self.applications.get_mut(&queue).expect("whose request waits is known");
+        let a = self.applications.get_mut(queue).expect("whose request waits is known");
         a.sent(u64::from(request.count));
         if a.queued == 0 {
             let class = a.share.class;
@@ -375,12 +376,12 @@ impl Admission for Bfq {
 
     fn completed(&mut self, queue: u32, _: &Request, now: Time) {
         self.synchronous -= u32::from(queue != ASYNCHRONOUS);
-        let a = self.applications.get_mut(&queue).expect("whose request was sent is known");
+        let a = self.applications.get_mut(queue).expect("whose request was sent is known");
         a.outstanding -= 1;
         if a.is_idle() {
             self.becomes_idle(queue, now);
         }
-        let a = &self.applications[&queue];
+        let a = &self.applications[queue];
         if let Some(active) = self.active.filter(|active| active.queue == queue && a.outstanding == 0) {
             let waits_until = now + self.waits(&active, a, now);
             self.active = Some(Active { waits_until, others: Dur::ZERO, ..active });
@@ -395,7 +396,7 @@ impl Admission for Bfq {
         if let Some(since) = &mut active.since {
             *since = (*since + time).min(now);
         }
-        if self.applications[&active.queue].is_idle() {
+        if self.applications[active.queue].is_idle() {
             active.others += time;
         }
     }
@@ -403,7 +404,7 @@ impl Admission for Bfq {
     fn set_share(&mut self, queue: u32, share: Share) {
         self.shares.insert(queue, share);
         let active = self.active.is_some_and(|a| a.queue == queue);
-        let Some(a) = self.applications.get_mut(&queue) else { return };
+        let Some(a) = self.applications.get_mut(queue) else { return };
         let before = std::mem::replace(&mut a.share, share);
         if before.class != share.class && a.queued > 0 && !active {
             // Without raising, which is for applications that have just started.
@@ -420,7 +421,7 @@ impl Admission for Bfq {
 
     fn set_held_back(&mut self, queue: u32, is: bool, now: Time) {
         let is_changed = set_membership(&mut self.held_back, queue, is);
-        if let Some(a) = self.applications.get_mut(&queue).filter(|_| is_changed && !is) {
+        if let Some(a) = self.applications.get_mut(queue).filter(|_| is_changed && !is) {
             a.held_until = now;
         }
     }

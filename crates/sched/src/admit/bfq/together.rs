@@ -126,7 +126,7 @@ impl Bfq {
             return;
         }
         let active = self.active.is_some_and(|a| a.queue == queue);
-        let Some(a) = self.applications.get_mut(&queue) else { return };
+        let Some(a) = self.applications.get_mut(queue) else { return };
         let raised = self.rules.low_latency.and_then(|_| a.raised_until()).filter(|&until| now < until);
         let alike =
             raised.is_none() && queue != ASYNCHRONOUS && a.share.class == Class::BestEffort && a.pattern.is_scattered();
@@ -149,7 +149,7 @@ impl Bfq {
     /// must exceed the lead that the others may have: otherwise they would never have to let it be
     /// dispatched first.
     pub(super) fn credit(&self, queue: u32) -> u64 {
-        let alike = matches!(self.applications[&queue].grouping, Grouping::Alike(_));
+        let alike = matches!(self.applications[queue].grouping, Grouping::Alike(_));
         self.rate.most() * if alike { AHEAD + 1 } else { 1 }
     }
 
@@ -177,6 +177,12 @@ impl Bfq {
             return;
         }
         let (applications, t) = (&self.applications, &mut self.together);
+        if self.best_effort.backlogged() > MAX_TOGETHER {
+            // They take turns.
+            t.lately.clear();
+            (t.look_in, t.parts) = (0, false);
+            return;
+        }
         t.lately.insert(queue);
         if t.look_in > 0 {
             t.look_in -= 1;
@@ -184,17 +190,17 @@ impl Bfq {
         }
         let idle = self.rules.idle;
         let is_recent = |queue: &u32| {
-            let a = applications.get(queue);
+            let a = applications.get(*queue);
             a.is_some_and(|a| !a.is_idle() || now.saturating_since(a.idle_since) <= idle)
         };
         t.lately.retain(is_recent);
         t.look_in = t.lately.len();
-        let patterns = || t.lately.iter().map(|queue| &applications[queue].pattern);
-        let requests: u64 =
-            t.lately.iter().map(|q| &applications[q]).map(|a| u64::from(a.queued + a.outstanding)).sum();
-        t.requests = requests / (t.lately.len() as u64).max(1);
+        let applications: Vec<_> = t.lately.iter().map(|&queue| &applications[queue]).collect();
+        let requests: u64 = applications.iter().map(|a| u64::from(a.queued + a.outstanding)).sum();
+        t.requests = requests / (applications.len() as u64).max(1);
+        let patterns = || applications.iter().map(|a| &a.pattern);
         let all: u128 = patterns().map(|p| u128::from(p.middle())).sum();
-        let middle = (all / (t.lately.len() as u128).max(1)) as u64;
+        let middle = (all / (applications.len() as u128).max(1)) as u64;
         let apart: u128 = patterns().map(|p| u128::from(p.middle().abs_diff(middle))).sum();
         t.parts = apart > patterns().map(|p| u128::from(p.spread())).sum();
     }
@@ -209,7 +215,7 @@ impl Bfq {
     }
 
     fn has_quota(&self, queue: u32) -> bool {
-        let visit = self.applications[&queue].visit;
+        let visit = self.applications[queue].visit;
         visit.round < self.together.round || visit.charged < self.quota()
     }
 
@@ -230,7 +236,7 @@ impl Bfq {
     /// regions are disjoint.
     pub(super) fn waits_for_last(&self, now: Time) -> Option<Time> {
         let t = &self.together;
-        let a = self.applications.get(&t.last).filter(|a| t.parts && a.queued == 0 && !self.rules.ncq)?;
+        let a = self.applications.get(t.last).filter(|a| t.parts && a.queued == 0 && !self.rules.ncq)?;
         let most = self.rules.idle_random;
         if a.think > most || !matches!(a.share.class, Class::BestEffort) || !self.has_quota(t.last) {
             return None;
@@ -250,11 +256,11 @@ impl Bfq {
         let t = &mut self.together;
         t.at_drive.push((queue, sectors, now));
         t.last = queue;
-        let a = self.applications.get_mut(&queue).expect("it was chosen from those that wait");
+        let a = self.applications.get_mut(queue).expect("it was chosen from those that wait");
         let before = if a.visit.round == t.round { a.visit.charged } else { 0 };
         a.visit = Visit { round: t.round, charged: before + charge };
         a.sent(sectors);
-        let a = &self.applications[&queue];
+        let a = &self.applications[queue];
         let next = (a.queued > 0).then(|| (self.weight(a, now), a.budget));
         self.best_effort.choose_this(queue);
         self.best_effort.served(charge);
