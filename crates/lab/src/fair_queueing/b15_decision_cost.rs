@@ -82,7 +82,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 }
 
 const COUNTS: [u32; 4] = [10, 100, 1_000, 10_000];
-const REPETITIONS: u32 = 5;
+const REPETITIONS: u32 = 10;
 
 /// Returns nanoseconds per decision.
 fn decision(count: u32, decisions: u64) -> f64 {
