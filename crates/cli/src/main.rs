@@ -75,6 +75,8 @@ enum Cmd {
     #[cfg(feature = "full")]
     Backup(cmd::backup::Backup),
     #[cfg(feature = "full")]
+    Copy(cmd::copy::Copy),
+    #[cfg(feature = "full")]
     Task(cmd::task::Task),
     #[cfg(feature = "full")]
     Attach(cmd::attach::Attach),
@@ -175,6 +177,8 @@ fn main() -> ExitCode {
         Cmd::Search(a) => cmd::search::run(a),
         #[cfg(feature = "full")]
         Cmd::Backup(a) => cmd::backup::run(a),
+        #[cfg(feature = "full")]
+        Cmd::Copy(a) => cmd::copy::run(a),
         #[cfg(feature = "full")]
         Cmd::Task(a) => cmd::task::run(a),
         #[cfg(feature = "full")]

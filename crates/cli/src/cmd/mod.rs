@@ -8,6 +8,8 @@ pub mod attach;
 pub mod backup;
 #[cfg(feature = "full")]
 pub mod characterize;
+#[cfg(feature = "full")]
+pub mod copy;
 pub mod demo;
 #[cfg(feature = "full")]
 pub mod destage;

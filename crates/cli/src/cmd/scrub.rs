@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use headtime_serve::apps::coverage::{Coverage, Place};
 use headtime_serve::apps::job::End;
-use headtime_serve::apps::scrub::{self, Journal, Plan, Report, Step};
+use headtime_serve::apps::journal::Journal;
+use headtime_serve::apps::scrub::{self, Plan, Report, Step};
 
 use crate::background::{self, Rate, Unit, Watcher};
 use crate::control_socket::ControlSocket;
@@ -86,8 +87,8 @@ pub fn run(args: &Scrub) -> Result<(), Failure> {
     }
 }
 
-/// The default directory of journals.
-fn state_folder() -> PathBuf {
+/// Returns the default directory of journals.
+pub fn state_folder() -> PathBuf {
     // An empty variable counts as unset, not as the current directory.
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));

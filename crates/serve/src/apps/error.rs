@@ -88,6 +88,41 @@ pub enum AppError {
     /// The program to which blocks are passed reads no more of its input.
     #[error("the program reads no more of its input: {0}")]
     Program(io::Error),
+    /// A copy's destination cannot be written.
+    #[error("cannot copy to {what}: {why}")]
+    Destination {
+        /// The export or the whole disk.
+        what: String,
+        /// The cause.
+        why: &'static str,
+    },
+    /// A copy's destination is too small.
+    #[error("cannot copy to {what}: expected at least {expected} bytes, found {found}")]
+    DestinationSize {
+        /// The export or the whole disk.
+        what: String,
+        /// Bytes of the source.
+        expected: u64,
+        /// Bytes of the destination.
+        found: u64,
+    },
+    /// A copy's destination has data.
+    #[error(
+        "cannot copy to {0}: expected nothing but zeros at its beginning and end, found data (--overwrite replaces it)"
+    )]
+    DestinationData(String),
+    /// A copy or its units are not whole sectors of the destination.
+    #[error(
+        "expected whole sectors of {sector} bytes at the destination, found a copy of {bytes} bytes in units of {unit}"
+    )]
+    CopySectors {
+        /// Bytes of a sector of the destination.
+        sector: u64,
+        /// Bytes of the copy.
+        bytes: u64,
+        /// Bytes of a unit.
+        unit: u64,
+    },
     /// The server has no such export.
     #[error("expected one of the exports {there}, found \"{name}\"")]
     NoExport {

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use headtime_sched::TaskRange;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::error::AppError;
 use super::link::{disk, export};
 use super::pace::Floor;
 use super::progress::{Notes, Progress};
+use super::units::LARGEST_BYTES;
 use crate::control::socket::Socket;
 use crate::control::v1::{self, Export};
 
@@ -53,6 +55,18 @@ impl Job {
     }
 }
 
+/// How far a unit is that a sink finishes later than it takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Its data is no longer kept, so more may come.
+    Written,
+    /// It is durable: it is done, and is recorded in the journal.
+    Durable,
+}
+
+/// The usual amount of data on its way to a sink, bytes.
+pub const USUAL_WINDOW: u64 = 4 * LARGEST_BYTES;
+
 /// The destination of the data that is read.
 pub trait Sink {
     /// Takes unit `index` with its data; each unit once.
@@ -62,6 +76,15 @@ pub trait Sink {
     /// Makes all data so far durable, before the journal that records it is written.
     fn save(&mut self) -> Result<(), AppError> {
         Ok(())
+    }
+    /// Where a sink that finishes units later reports them, first as written and then as durable.
+    /// `None`: a unit is finished when it is taken.
+    fn stages(&mut self) -> Option<&mut UnboundedReceiver<(u64, Stage)>> {
+        None
+    }
+    /// The amount of data on its way to the sink, or taken and not yet written, bytes.
+    fn window(&self) -> u64 {
+        USUAL_WINDOW
     }
 }
 

@@ -8,15 +8,17 @@
 //! * [`job`]: parameters and status
 //! * [`runner`]: the common part: a session with its tasks, through restarts of either side;
 //!   [`link`]: its connection; `narrow`: finding the bad sectors of unreadable units
-//! * [`sums`]: a file with a checksum per unit
-//! * [`scrub`], [`image`] with [`backup`], [`search`], [`hand`]: the applications
+//! * [`sums`]: a file with a checksum per unit; [`journal`]: where a journal is
+//! * [`scrub`], [`image`] with [`backup`], [`copy`], [`search`], [`hand`]: the applications
 
 pub mod backup;
+pub mod copy;
 pub mod coverage;
 pub mod error;
 pub mod hand;
 pub mod image;
 pub mod job;
+pub mod journal;
 pub mod link;
 mod narrow;
 pub mod pace;

@@ -17,21 +17,20 @@ use tokio::time::Instant;
 use tonic::Code;
 
 use super::error::AppError;
-use super::job::{End, Job, Sink, State, Status};
+use super::job::{End, Job, Sink, Stage, State, Status};
 use super::link::{Link, look};
 use super::narrow::Narrow;
 use super::pace::{Debt, Rates};
 use super::progress::Progress;
-use super::units::LARGEST_BYTES;
 use crate::control::client::{ClientError, Session};
 use crate::control::v1::session_call::Call;
 use crate::control::v1::{self, Kind, Register, TaskRef};
 use crate::engine::paced;
+use held::Held;
 
 mod delivery;
+mod held;
 
-/// The session's window, bytes.
-const WINDOW: u64 = 4 * LARGEST_BYTES;
 /// Ranges of one registration; more fragmented progress is coalesced.
 const MAX_RANGES: usize = paced::MAX_RANGES;
 /// Ranges of one pushed task.
@@ -77,6 +76,7 @@ struct Runner<'a> {
     watch: &'a mut (dyn FnMut(&Status) + Send),
     rates: Rates,
     debt: Debt,
+    held: Held,
     begun: Instant,
     /// Milliseconds of work in earlier runs.
     before: u64,
@@ -94,6 +94,19 @@ struct Runner<'a> {
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     // A dropped sender counts as a stop.
     let _ = stop.wait_for(|&s| s).await;
+}
+
+/// Returns what the sink reports next; never completes for a sink that finishes units at once, or
+/// that has ended.
+async fn next_stage(sink: &mut (dyn Sink + Send)) -> (u64, Stage) {
+    let told = match sink.stages() {
+        Some(stages) => stages.recv().await,
+        None => None,
+    };
+    match told {
+        Some(stage) => stage,
+        None => std::future::pending().await,
+    }
 }
 
 /// Runs a job until it completes, `stop` becomes true, or it fails. In all cases the journal
@@ -115,6 +128,7 @@ pub async fn run(
         watch,
         rates: Rates::default(),
         debt: Debt::new(job.floor),
+        held: Held::default(),
         begun: now,
         worked: Duration::ZERO,
         reckoned: now,
@@ -180,7 +194,7 @@ impl Runner<'_> {
         let opening = async {
             let (mut control, info) = look(&self.job.control).await?;
             self.job.check(self.progress, &info)?;
-            let window = (WINDOW / self.progress.sector_bytes()).max(1);
+            let window = (self.sink.window() / self.progress.sector_bytes()).max(1);
             let session = Session::open(&mut control, &info, &self.job.name, self.job.priority, window).await?;
             let mut link = Link::new(session, window);
             if let Some(mb) = self.job.max_mb_s {
@@ -196,6 +210,7 @@ impl Runner<'_> {
         self.connected = true;
         self.session = Some(link.opened.session);
         self.reckoned = Instant::now();
+        self.held.session_begins();
         let mut tasks = Tasks::default();
         self.register_main(&mut tasks, &mut link);
         let mut tick = tokio::time::interval(TICK);
@@ -209,6 +224,7 @@ impl Runner<'_> {
                 biased;
                 () = stopped(stop) => return Ok(End::Stopped),
                 _ = tick.tick() => self.tick(&mut tasks, &mut link)?,
+                (index, stage) = next_stage(self.sink) => self.handle_stage(index, stage, &mut link),
                 event = link.next() => self.handle_event(event?, &mut tasks, &mut link)?,
             }
         }
@@ -271,7 +287,7 @@ impl Runner<'_> {
         let each = u64::from(units.unit()) * sector;
         let (mut left, mut ranges, mut taken) = (bytes, VecDeque::new(), 0);
         while left > 0 && ranges.len() < MAX_PUSHED {
-            let Some((first, end)) = self.progress.next_left(tasks.push_from) else {
+            let Some((first, end)) = self.next_wanted(tasks.push_from) else {
                 // Start again at the beginning, but not while some of it is in flight.
                 if tasks.pushed() == 0 && ranges.is_empty() && tasks.push_from > 0 {
                     tasks.push_from = 0;

@@ -6,7 +6,6 @@
 //! archive, a read-only export). Only then is a difference a finding, and the catalogue keeps the
 //! old checksum, so that it is reported until it is repaired.
 
-use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use headtime_sched::TaskRange;
@@ -17,6 +16,7 @@ use super::coverage::{Coverage, Place, places};
 use super::error::{AppError, plain_or_none};
 use super::image::remove;
 use super::job::{End, Job, Sink, Status};
+use super::journal::{Journal, lock};
 use super::link::{answer, covered, disk, export, look};
 use super::progress::{Notes, Progress, may_begin_anew};
 use super::ranges::Ranges;
@@ -24,7 +24,6 @@ use super::runner;
 use super::sums::{Known, Sums, sum};
 use super::units::{Units, usual_unit};
 use crate::control::v1::InfoReply;
-use crate::private;
 
 /// Changed units that are listed individually; all of them are counted.
 const MAX_CHANGED: usize = 1 << 16;
@@ -146,16 +145,6 @@ impl Report {
     }
 }
 
-/// The location of a scrub's journal.
-#[derive(Clone, Debug)]
-pub enum Journal {
-    /// This file.
-    At(PathBuf),
-    /// This directory, with a file name specific to the disk and the export. The directory is
-    /// created if it is missing.
-    In(PathBuf),
-}
-
 /// The parameters of a scrub.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -204,10 +193,7 @@ pub async fn run(
         None => what,
     };
     let mut progress = Progress::new("scrub", &disk(&info), info.sectors, info.sector_bytes, &what, units);
-    let journal = match &plan.journal {
-        Journal::At(path) => path.clone(),
-        Journal::In(folder) => journal_in(folder, &info, plan.export.as_deref())?,
-    };
+    let journal = plan.journal.path("scrub", &info, plan.export.as_deref())?;
     let _held = lock(&journal)?;
     if plan.restart {
         may_begin_anew(&journal)?;
@@ -231,26 +217,4 @@ pub async fn run(
         remove(&journal)?;
     }
     Ok((report, end, journal))
-}
-
-/// Locks a journal against other scrubs while the result exists. The lock is on a separate file,
-/// since the journal's file is replaced on each write.
-fn lock(journal: &Path) -> Result<File, AppError> {
-    plain_or_none(journal)?;
-    let mut path = journal.as_os_str().to_owned();
-    path.push(".lock");
-    let path = PathBuf::from(path);
-    let file = private::open(&path, true).map_err(|e| AppError::file(&path, e))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(AppError::JournalInUse(journal.into())),
-        Err(TryLockError::Error(e)) => Err(AppError::file(&path, e)),
-    }
-}
-
-fn journal_in(folder: &Path, info: &InfoReply, export: Option<&str>) -> Result<PathBuf, AppError> {
-    std::fs::create_dir_all(folder).map_err(|e| AppError::file(folder, e))?;
-    let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
-    let of = export.map_or(String::new(), |e| format!("-export-{}", plain(e)));
-    Ok(folder.join(format!("scrub-{}-{}{of}.journal", plain(&disk(info)), info.sectors)))
 }

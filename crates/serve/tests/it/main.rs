@@ -9,6 +9,7 @@ mod cached_export;
 mod client;
 mod conform;
 mod conformance;
+mod copy;
 mod deaf;
 mod destage;
 mod destaging;

@@ -7,6 +7,7 @@ use headtime_disk::Fault;
 use headtime_sched::TaskRange;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Job};
+use headtime_serve::apps::journal::Journal;
 use headtime_serve::apps::link::look;
 use headtime_serve::apps::scrub::{self, Catalogue, Report, Scrub};
 use headtime_serve::internals::apps::sums::Sums;
@@ -76,7 +77,7 @@ fn what_is_no_file_is_neither_waited_for_nor_replaced() {
             unit: None,
             catalogue: catalogue.map(|name| w.path(name)),
             expect_unchanged: false,
-            journal: scrub::Journal::At(w.path(journal)),
+            journal: Journal::At(w.path(journal)),
             restart: true,
         };
         w.runtime.block_on(scrub::run(&plan, &mut |_| {}, w.stop.clone())).unwrap_err()
@@ -98,7 +99,7 @@ fn a_complete_scrub_is_reported_though_its_journal_cannot_be_written() {
         unit: None,
         catalogue: None,
         expect_unchanged: false,
-        journal: scrub::Journal::At(w.path("journal")),
+        journal: Journal::At(w.path("journal")),
         restart: false,
     };
     let (report, end, _) = w.runtime.block_on(scrub::run(&plan, &mut |_| {}, w.stop.clone())).unwrap();

@@ -57,13 +57,12 @@ impl Bfq {
         if never || self.held_back.contains(&active.queue) {
             return Dur::ZERO;
         }
-        // An application that is slow only at first is not yet classified as random (section 4.4,
-        // the third case).
-        let known = !self.rules.fairness || active.charged >= self.rate.most() / 8;
+        // Until then it may be slow only because it has just begun (section 4.4, the third case).
+        let little = active.charged < self.rate.most() / 8;
         match self.rules.low_latency.filter(|_| a.is_raised(now)) {
             Some(raised) => self.rules.idle.max(raised.wait),
-            None if self.is_random(a) && known && self.rules.ncq => Dur::ZERO,
-            None if self.is_random(a) && known => self.rules.idle_random,
+            None if self.is_random(a) && !little && self.rules.ncq => Dur::ZERO,
+            None if self.is_random(a) && !(little && self.rules.fairness) => self.rules.idle_random,
             None => self.rules.idle,
         }
     }

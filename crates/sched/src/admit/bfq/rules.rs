@@ -55,10 +55,11 @@ pub struct BfqRules {
     /// command queue. An application of the idle class has one, and four.
     pub at_drive: (u32, u32),
     /// The drive has a command queue and an order of its own. Then the disk does not idle for an
-    /// application with scattered requests, unless its weight is raised (section 4.1), or it is not
-    /// known to be one (section 4.4, the third case). The paper says that both schedulers never
-    /// idle with such a drive (section 5.3); its start-up times (table 2) are those of the kernel's
-    /// code (`bfq_update_idle_window`), which is this rule.
+    /// application with scattered requests, unless its weight is raised (section 4.1), or it was
+    /// served less than 1/8 of the largest budget in this turn. The paper says that both schedulers
+    /// never idle with such a drive (section 5.3); its start-up times (table 2) are those of the
+    /// kernel's code, which is this rule for BFQ and BFQ+ (`bfq_rq_enqueued` and
+    /// `bfq_update_idle_window`, also in the kernel's BFQ-v0, which has none of the heuristics).
     pub ncq: bool,
     /// Soft real-time applications. Not in the paper, but in the kernel. `None`: they are as any
     /// other.

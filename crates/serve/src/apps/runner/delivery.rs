@@ -25,12 +25,13 @@ impl Runner<'_> {
                     self.progress.notes.promoted_bytes += came;
                     self.debt.promoted(came);
                 }
+                let mut later = 0;
                 match role {
                     Some(Role::Narrow) => self.narrowed(tasks, range, Some(&d.data))?,
-                    Some(Role::Main | Role::Pushed(_)) => self.delivered(tasks, range, &d.data)?,
+                    Some(Role::Main | Role::Pushed(_)) => later = self.delivered(tasks, range, &d.data)?,
                     None => {}
                 }
-                link.acknowledge(range.count);
+                link.acknowledge(range.count - later);
             }
             Event::Failed(f) => {
                 if f.fault() == v1::Fault::Gone {
@@ -50,7 +51,7 @@ impl Runner<'_> {
             Event::Done(t) => match tasks.roles.remove(&t.task) {
                 // Everything has been delivered or has failed; the remaining units are in the
                 // narrow tasks. If any is missing nevertheless, it is registered again.
-                Some(Role::Main) if tasks.narrow.is_empty() && !self.progress.is_complete() => {
+                Some(Role::Main) if tasks.narrow.is_empty() && !self.has_all() => {
                     self.register_main(tasks, link);
                 }
                 _ => {}
@@ -88,9 +89,10 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Takes delivered units.
-    fn delivered(&mut self, tasks: &mut Tasks, range: TaskRange, data: &[u8]) -> Result<(), AppError> {
+    /// Takes delivered units; returns the number of sectors that are to be acknowledged later.
+    fn delivered(&mut self, tasks: &mut Tasks, range: TaskRange, data: &[u8]) -> Result<u64, AppError> {
         let (mut lbn, sector) = (range.lbn, self.progress.sector_bytes());
+        let mut later = 0;
         while lbn < range.end() {
             let unit = self.progress.units().holding(lbn).map(|i| (i, self.progress.units().range(i)));
             let Some((index, r)) = unit.filter(|(_, r)| r.lbn == lbn && r.end() <= range.end()) else {
@@ -98,17 +100,17 @@ impl Runner<'_> {
             };
             let from = ((lbn - range.lbn) * sector) as usize;
             let data = &data[from..from + (r.count * sector) as usize];
-            if !self.progress.is_done(index) {
+            if !self.has(index) {
                 tasks.narrow.forget(index);
                 self.sink.unit(index, r, data, &mut self.progress.notes)?;
-                self.done(index, r);
+                later += self.taken(index, r, r.count);
             }
             lbn = r.end();
         }
-        Ok(())
+        Ok(later)
     }
 
-    fn done(&mut self, index: u64, range: TaskRange) {
+    pub(super) fn done(&mut self, index: u64, range: TaskRange) {
         self.progress.mark(index);
         let bytes = range.count * self.progress.sector_bytes();
         self.rates.add(bytes);
@@ -123,7 +125,7 @@ impl Runner<'_> {
         while let Some(index) = self.progress.units().holding(lbn).filter(|_| lbn < range.end()) {
             let r = self.progress.units().range(index);
             lbn = r.end();
-            if self.progress.is_done(index) || tasks.narrow.has(index) {
+            if self.has(index) || tasks.narrow.has(index) {
                 continue;
             }
             // A point-in-time block cannot be read again, since it may have been overwritten.
@@ -149,7 +151,7 @@ impl Runner<'_> {
             if bad.is_empty() {
                 // All sectors were readable this time.
                 self.sink.unit(index, range, &data, &mut self.progress.notes)?;
-                self.done(index, range);
+                self.taken(index, range, 0);
             } else {
                 self.give_up(index, data, bad)?;
             }
@@ -162,7 +164,7 @@ impl Runner<'_> {
         let range = self.progress.units().range(index);
         bad.iter().for_each(|&b| self.progress.unreadable(b));
         self.sink.damaged(index, range, &data, &bad)?;
-        self.done(index, range);
+        self.taken(index, range, 0);
         Ok(())
     }
 

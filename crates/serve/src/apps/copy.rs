@@ -1,0 +1,388 @@
+//! `headtime copy`: a disk or an export, copied to that of another server while both serve. It is
+//! read in gaps and idle time of the one disk and written in those of the other.
+//!
+//! As with a backup ([`super::backup`]) there are three moments that a copy can represent. One of a
+//! point in time ends with either session. One of a read-only export, or a live one, continues:
+//! its journal has the units that are durable at the destination, which is flushed before they are
+//! recorded.
+//!
+//! The destination is written wherever there is a gap for any of the blocks on their way ([`WINDOW`]
+//! at most): these come in the order of the source's head.
+
+mod writer;
+
+use std::path::PathBuf;
+
+use headtime_sched::TaskRange;
+use serde::Serialize;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+
+use super::backup::Moment;
+use super::coverage::{Place, places};
+use super::error::AppError;
+use super::image::{beside, remove};
+use super::job::{End, Job, Sink, Stage, Status};
+use super::journal::{Journal, lock};
+use super::link::{answer, covered, disk, export, look};
+use super::progress::{Notes, Progress, may_begin_anew};
+use super::runner;
+use super::sums::{Known, Sums, sum};
+use super::units::{Units, usual_unit};
+use crate::control::socket::Socket;
+use crate::control::v1::InfoReply;
+use writer::{Block, Writer};
+
+/// Data on its way from one disk to the other, bytes: what a server keeps for a session.
+const WINDOW: u64 = 64 << 20;
+
+/// The parameters of a copy.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The job at the source. Its journal, export and point in time are set here.
+    pub job: Job,
+    /// The source's export; `None`: the whole disk.
+    pub export: Option<String>,
+    /// The destination's server.
+    pub to: Socket,
+    /// The destination's export; `None`: the whole disk.
+    pub to_export: Option<String>,
+    /// Whether each block is read as it is at that time.
+    pub live: bool,
+    /// Sectors of the source per unit; `None` for the default.
+    pub unit: Option<u32>,
+    /// Whether data at the destination is replaced.
+    pub overwrite: bool,
+    /// The location of the journal, and of the checksums.
+    pub journal: Journal,
+    /// Whether the journal of an earlier run is discarded.
+    pub restart: bool,
+    /// Whether the destination is read and compared at the end.
+    pub verify: bool,
+}
+
+/// The result of a copy.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The source's disk, and its export or the whole disk.
+    pub disk: String,
+    /// See `disk`.
+    pub what: String,
+    /// The destination's disk, and its export or the whole disk.
+    pub to_disk: String,
+    /// See `to_disk`.
+    pub to_what: String,
+    /// The moment that the copy represents.
+    pub moment: Moment,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Duration of copying in seconds, over all runs.
+    pub seconds: f64,
+    /// Bytes that were read as foreground work to keep the floor.
+    pub promoted_bytes: u64,
+    /// Unreadable ranges of the source, which are zeros in the copy.
+    pub unreadable: Vec<Place>,
+    /// Bytes not written because another client wrote there in the meantime.
+    pub superseded_bytes: u64,
+    /// Bytes that the destination could not write.
+    pub failed_bytes: u64,
+    /// Bytes of the destination that differ from what was read; `None`: not verified.
+    pub wrong_bytes: Option<u64>,
+}
+
+impl Report {
+    /// Returns whether the copy is complete and, as far as it was verified, correct.
+    pub fn is_good(&self) -> bool {
+        let lost = self.superseded_bytes + self.failed_bytes + self.wrong_bytes.unwrap_or(0);
+        self.unreadable.is_empty() && lost == 0
+    }
+}
+
+/// The current step of a copy, for display.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// This export has a write cache in the server, whose dirty data is not on the disk.
+    Cached(&'a str),
+    /// The copy starts or continues, with this number of bytes done.
+    Begins(Moment, u64),
+    /// Copying.
+    Copying(&'a Status),
+    /// Reading the destination.
+    Verifying(&'a Status),
+}
+
+/// How a copy ended without an error.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is complete.
+    Complete(Box<Report>),
+    /// It was stopped; the journal that the same command continues from, if any.
+    Stopped(Option<PathBuf>),
+}
+
+/// Names of the counters in the journal.
+mod counts {
+    pub(super) const SUPERSEDED: &str = "superseded_bytes";
+    pub(super) const FAILED: &str = "failed_bytes";
+}
+
+/// Passes what is read to the writer.
+struct Pass<'a> {
+    blocks: UnboundedSender<Block>,
+    stages: UnboundedReceiver<(u64, Stage)>,
+    sums: Option<&'a Sums>,
+}
+
+impl Sink for Pass<'_> {
+    fn unit(&mut self, index: u64, _: TaskRange, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
+        if let Some(sums) = self.sums {
+            sums.set(index, sum(data))?;
+        }
+        // A writer that has ended also ends the run.
+        let _ = self.blocks.send(Block { index, data: data.to_vec().into() });
+        Ok(())
+    }
+
+    fn damaged(&mut self, index: u64, range: TaskRange, data: &[u8], _: &[TaskRange]) -> Result<(), AppError> {
+        self.unit(index, range, data, &mut Notes::default())
+    }
+
+    fn save(&mut self) -> Result<(), AppError> {
+        self.sums.map_or(Ok(()), |sums| Ok(sums.sync()?))
+    }
+
+    fn stages(&mut self) -> Option<&mut UnboundedReceiver<(u64, Stage)>> {
+        Some(&mut self.stages)
+    }
+
+    fn window(&self) -> u64 {
+        WINDOW
+    }
+}
+
+/// Compares the destination with the checksums.
+struct Compare<'a> {
+    sums: &'a Sums,
+    sector: u64,
+    wrong: u64,
+}
+
+impl Sink for Compare<'_> {
+    fn unit(&mut self, index: u64, range: TaskRange, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
+        if self.sums.get(index)? != Known::Sum(sum(data)) {
+            self.wrong += range.count * self.sector;
+        }
+        Ok(())
+    }
+
+    fn damaged(&mut self, _: u64, range: TaskRange, _: &[u8], _: &[TaskRange]) -> Result<(), AppError> {
+        self.wrong += range.count * self.sector;
+        Ok(())
+    }
+}
+
+/// The source or the destination.
+struct Side {
+    info: InfoReply,
+    what: String,
+    range: TaskRange,
+}
+
+impl Side {
+    async fn look(at: &Socket, name: Option<&str>, stop: &watch::Receiver<bool>) -> Result<Side, AppError> {
+        let (_, info) = answer(at, stop, look(at.clone())).await?;
+        let (what, range) = covered(&info, name)?;
+        Ok(Side { info, what, range })
+    }
+
+    fn sector_bytes(&self) -> u64 {
+        u64::from(self.info.sector_bytes)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.range.count * self.sector_bytes()
+    }
+
+    /// Returns the units of its first `bytes` bytes.
+    fn units(&self, bytes: u64, unit_bytes: u64) -> Result<Units, AppError> {
+        let sector = self.sector_bytes();
+        if !bytes.is_multiple_of(sector) || !unit_bytes.is_multiple_of(sector) {
+            return Err(AppError::CopySectors { sector, bytes, unit: unit_bytes });
+        }
+        let range = TaskRange { lbn: self.range.lbn, count: bytes / sector };
+        let unit = u32::try_from(unit_bytes / sector).unwrap_or(u32::MAX);
+        Ok(Units::new(vec![range], unit, self.info.sectors, self.info.sector_bytes)?)
+    }
+
+    /// Checks that all of it may be written by a session.
+    fn may_be_written(&self) -> Result<(), AppError> {
+        let no = |why| Err(AppError::Destination { what: self.what.clone(), why });
+        if !self.info.fills {
+            return Err(AppError::NoFill);
+        }
+        for e in &self.info.exports {
+            if !self.range.overlaps(&TaskRange { lbn: e.first, count: e.sectors }) {
+                continue;
+            }
+            match (e.read_only, e.write_cache) {
+                (true, _) => return no("it is read-only"),
+                (_, true) => return no("it has a write cache in the server, behind which nothing else may write"),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the moment that a copy of the source represents.
+fn moment(plan: &Plan, from: &Side) -> Result<Moment, AppError> {
+    let read_only = match &plan.export {
+        Some(name) => export(&from.info, name)?.read_only,
+        None => false,
+    };
+    Ok(match (read_only, plan.live) {
+        (true, _) => Moment::ReadOnly,
+        (false, true) => Moment::Live,
+        (false, false) => Moment::PointInTime,
+    })
+}
+
+/// Checks that the destination has room, and is not a part of the source.
+fn check(from: &Side, to: &Side) -> Result<(), AppError> {
+    to.may_be_written()?;
+    if to.bytes() < from.bytes() {
+        return Err(AppError::DestinationSize { what: to.what.clone(), expected: from.bytes(), found: to.bytes() });
+    }
+    if disk(&from.info) == disk(&to.info) && !from.info.disk_id.is_empty() && from.range.overlaps(&to.range) {
+        return Err(AppError::Destination { what: to.what.clone(), why: "it overlaps the source on the same disk" });
+    }
+    Ok(())
+}
+
+/// Copies. The destination must be larger than the source or of the same size; what it has beyond
+/// that stays as it is.
+///
+/// # Errors
+/// Beside those of a backup: the destination cannot be written, is too small, is a part of the
+/// source, or has data at its beginning or end that is not to be replaced.
+pub async fn run(
+    plan: &Plan,
+    watch: &mut (dyn FnMut(Step) + Send),
+    stop: watch::Receiver<bool>,
+) -> Result<Outcome, AppError> {
+    let from = Side::look(&plan.job.control, plan.export.as_deref(), &stop).await?;
+    let to = Side::look(&plan.to, plan.to_export.as_deref(), &stop).await?;
+    check(&from, &to)?;
+    let moment = moment(plan, &from)?;
+    for e in from.info.exports.iter().filter(|e| e.write_cache) {
+        if from.range.overlaps(&TaskRange { lbn: e.first, count: e.sectors }) {
+            watch(Step::Cached(&e.name));
+        }
+    }
+    let unit = plan.unit.unwrap_or_else(|| usual_unit(from.range.count, from.info.sector_bytes));
+    let unit_bytes = u64::from(unit) * from.sector_bytes();
+    let (units, to_units) = (from.units(from.bytes(), unit_bytes)?, to.units(from.bytes(), unit_bytes)?);
+    let what = format!("{}, to {} of {}", from.what, to.what, disk(&to.info));
+    // What continues must be the same throughout.
+    let what = if moment == Moment::Live { format!("{what}, live") } else { what };
+    let what = if plan.verify { format!("{what}, to be verified") } else { what };
+    let i = &from.info;
+    let mut progress = Progress::new("copy", &disk(i), i.sectors, i.sector_bytes, &what, units.clone());
+    let journal = plan.journal.path("copy", i, plan.export.as_deref())?;
+    let _held = lock(&journal)?;
+    let continues = moment != Moment::PointInTime;
+    may_begin_anew(&journal)?;
+    if plan.restart {
+        remove(&journal)?;
+    } else if !continues && journal.exists() {
+        let why = "an unfinished copy is here that is not of one point in time (--live goes on with a live one)";
+        return Err(AppError::Leftover { path: journal, why: why.into() });
+    }
+    let again = continues && progress.resume(&journal)?;
+    let sums_path = beside(&journal, ".sums");
+    if !again {
+        remove(&sums_path)?;
+    }
+    let sums = match plan.verify {
+        true => Some(Sums::open(&sums_path, progress.identity(), units.len())?.0),
+        false => None,
+    };
+    let (told, stages) = unbounded_channel();
+    let (blocks, coming) = unbounded_channel();
+    let mut writer = Writer::open(plan, &to, to_units.clone(), !continues, coming, told, &stop).await?;
+    if !again && !plan.overwrite {
+        writer.expect_no_data().await?;
+    }
+    let job = Job {
+        journal: continues.then(|| journal.clone()),
+        point_in_time: !continues,
+        export: plan.export.as_deref().map(|name| export(i, name).cloned()).transpose()?,
+        ..plan.job.clone()
+    };
+    watch(Step::Begins(moment, progress.bytes().0));
+    let mut pass = Pass { blocks, stages, sums: sums.as_ref() };
+    let end = {
+        let mut see = |s: &Status| watch(Step::Copying(s));
+        let reading = runner::run(&job, &mut progress, &mut pass, &mut see, stop.clone());
+        tokio::select! {
+            biased;
+            why = writer.run() => Err(why),
+            end = reading => end,
+        }
+    };
+    for (name, bytes) in [(counts::SUPERSEDED, writer.superseded), (counts::FAILED, writer.failed)] {
+        *progress.notes.counts.entry(name.into()).or_default() += bytes;
+    }
+    drop(writer);
+    if continues && !matches!(end, Ok(End::Complete)) {
+        progress.save(&journal)?;
+    }
+    if end? == End::Stopped {
+        return Ok(Outcome::Stopped(continues.then_some(journal)));
+    }
+    let wrong = match &sums {
+        None => None,
+        Some(sums) => match compare(plan, &to, to_units, sums, watch, stop).await? {
+            Some(wrong) => Some(wrong),
+            None => return Ok(Outcome::Stopped(continues.then_some(journal))),
+        },
+    };
+    remove(&journal)?;
+    remove(&sums_path)?;
+    let count = |name| progress.notes.counts.get(name).copied().unwrap_or(0);
+    Ok(Outcome::Complete(Box::new(Report {
+        disk: i.disk.clone(),
+        what: from.what.clone(),
+        to_disk: to.info.disk.clone(),
+        to_what: to.what.clone(),
+        moment,
+        bytes: from.bytes(),
+        seconds: progress.notes.milliseconds as f64 / 1e3,
+        promoted_bytes: progress.notes.promoted_bytes,
+        unreadable: places(i, progress.unreadable_ranges()),
+        superseded_bytes: count(counts::SUPERSEDED),
+        failed_bytes: count(counts::FAILED),
+        wrong_bytes: wrong,
+    })))
+}
+
+/// Reads the destination and returns how many bytes differ, or `None` if it was stopped.
+async fn compare(
+    plan: &Plan,
+    to: &Side,
+    units: Units,
+    sums: &Sums,
+    watch: &mut (dyn FnMut(Step) + Send),
+    stop: watch::Receiver<bool>,
+) -> Result<Option<u64>, AppError> {
+    let i = &to.info;
+    let job = Job {
+        export: plan.to_export.as_deref().map(|name| export(i, name).cloned()).transpose()?,
+        control: plan.to.clone(),
+        ..plan.job.clone()
+    };
+    let mut progress = Progress::new("copy", &disk(i), i.sectors, i.sector_bytes, &to.what, units);
+    let mut compare = Compare { sums, sector: to.sector_bytes(), wrong: 0 };
+    let end = runner::run(&job, &mut progress, &mut compare, &mut |s| watch(Step::Verifying(s)), stop).await?;
+    Ok((end == End::Complete).then_some(compare.wrong))
+}
