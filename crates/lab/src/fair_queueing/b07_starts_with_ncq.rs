@@ -31,9 +31,10 @@ static SPEC: Spec = Spec {
             Check { what: "worst konsole under BFQ+, with NCQ over without", unit: "times", test: Test::AtLeast(10.0) },
         ],
         quick: true,
-        note: "A start that the end of the run cuts off counts from its beginning to that end. Without idling, each of \
-               bash's reads waits beside commands of one sequential reader, which the drive prefers until the read is \
-               two seconds old.",
+        note: "A start that the end of the run cuts off counts from its beginning to that end. Table 2 is \
+               of the code, which idles for a scattered application until it was served 1/8 of the largest budget. \
+               Where the disk does not idle (`none`), each of bash's reads waits beside commands of one sequential \
+               reader, which the drive prefers until the read is two seconds old.",
     }],
     length: Length::Minutes,
     alone: false,

@@ -9,6 +9,9 @@
 //! first one since the application began to issue requests: a scattered application is never served
 //! more than that in a slice, and would never be charged for its time. Virtual time advances by the
 //! charge.
+//!
+//! The asynchronous queue is not slow, since a drive may complete its writes at any time. BFQ
+//! charges each of its turns a whole budget instead, and BFQ+ each sector ten times.
 
 use headtime_disk::Dur;
 
@@ -29,6 +32,9 @@ impl Bfq {
             let by_time = u128::from(active.budget) * u128::from(time.0) / u128::from(active.slice.0.max(1));
             let random = self.is_random(&self.applications[active.queue]);
             return if random { charged.max(by_time.min(u128::from(active.budget)) as u64) } else { charged };
+        }
+        if active.queue == ASYNCHRONOUS && self.rules.charges_whole_asynchronous_turns {
+            return active.budget;
         }
         // At this rate the budget could not have been used up in a slice.
         let slow = active.queue != ASYNCHRONOUS

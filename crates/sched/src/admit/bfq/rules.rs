@@ -50,6 +50,10 @@ pub struct BfqRules {
     pub idles_past_slice: bool,
     /// Limits of the asynchronous queue. `None`: its turns are as any other's.
     pub asynchronous: Option<AsynchronousLimits>,
+    /// A turn of the asynchronous queue is charged its whole budget, however little it was. Not in
+    /// the paper's text, but in BFQ before the heuristics (`bfq_bfqq_expire`, BFQ for Linux 2.6.28);
+    /// H-write-throt replaced it.
+    pub charges_whole_asynchronous_turns: bool,
     /// Requests of the active application at the drive while others wait, and while none does (4
     /// and 16: `bfq_quantum` of the kernel, and four times it). They matter to a drive with a
     /// command queue. An application of the idle class has one, and four.
@@ -195,6 +199,7 @@ impl BfqRules {
             visit: Dur::from_ms(40),
             idles_past_slice: false,
             asynchronous: Some(AsynchronousLimits::default()),
+            charges_whole_asynchronous_turns: true,
             at_drive: (4, 16),
             ncq: false,
             soft_real_time: None,
@@ -218,6 +223,7 @@ impl BfqRules {
             throughput: true,
             fairness: true,
             write_charge: 10,
+            charges_whole_asynchronous_turns: false,
             together: true,
             idles_past_slice: true,
             ..BfqRules::original()

@@ -93,6 +93,29 @@ fn the_asynchronous_queue_has_four_requests_or_40_ms_a_turn_beside_others() {
 }
 
 #[test]
+fn a_turn_of_the_asynchronous_queue_is_charged_a_whole_budget_before_the_heuristics() {
+    // The reader's budget is 16,384 sectors, 2,048 requests.
+    let writes = |rules: BfqRules| {
+        let mut d = Desk::new(rules);
+        d.read(1);
+        (0..400).for_each(|_| d.write(2));
+        let mut writes = 0;
+        for _ in 0..4_000 {
+            match d.serve(20) {
+                1 => d.read(1),
+                _ => writes += 1,
+            }
+        }
+        writes
+    };
+    let original = BfqRules::original();
+    let few = writes(original.clone());
+    assert!((4..=16).contains(&few), "{few} writes beside two budgets of the reader");
+    let many = writes(BfqRules { charges_whole_asynchronous_turns: false, ..original });
+    assert!(many > 2 * few, "{many} and {few}");
+}
+
+#[test]
 fn no_asynchronous_request_is_dispatched_beside_a_synchronous_one() {
     let mut d = Desk::new(BfqRules { idle: Dur::ZERO, ..fair() });
     d.read(1);
