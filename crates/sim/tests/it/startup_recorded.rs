@@ -66,7 +66,7 @@ fn a_small_program_starts_nearly_as_on_an_idle_disk() {
 }
 
 #[test]
-fn a_program_of_more_than_a_raised_weight_is_for_starts_sooner_than_without() {
-    // It reads 46 MB, 24 MB of them with a raised weight.
+fn a_large_program_starts_sooner_than_without() {
+    // It reads 46 MB.
     starts("lowriter", [3.0, 0.8, 0.3]);
 }

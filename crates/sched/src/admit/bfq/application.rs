@@ -73,7 +73,9 @@ struct Raised {
     left: u64,
     until: Time,
     factor: u32,
-    /// As a soft real-time application: it does not fall with service.
+    /// Whether it falls with service; otherwise it ends when nothing is left.
+    falls: bool,
+    /// As a soft real-time application: service does not end it either.
     soft: bool,
 }
 
@@ -152,14 +154,15 @@ impl Application {
 
     /// Raises its weight from now on.
     pub(crate) fn raise(&mut self, rules: &LowLatency, sectors: u64, now: Time) {
-        self.raised = Some(Raised { left: sectors, until: now + rules.longest, factor: rules.factor, soft: false });
+        let LowLatency { factor, longest, falls, .. } = *rules;
+        self.raised = Some(Raised { left: sectors, until: now + longest, factor, falls, soft: false });
     }
 
     /// Raises its weight as that of a soft real-time application, unless it is raised as a new one.
     pub(crate) fn raise_soft(&mut self, rules: &SoftRealTime, now: Time) {
         if !self.is_raised(now) || self.is_soft(now) {
             let until = now + rules.longest;
-            self.raised = Some(Raised { left: u64::MAX, until, factor: rules.factor, soft: true });
+            self.raised = Some(Raised { left: u64::MAX, until, factor: rules.factor, falls: false, soft: true });
         }
     }
 
@@ -202,15 +205,13 @@ impl Application {
     }
 
     /// Returns its current weight, in hundredths: `w (1 + (C_rais - 1) left / B_rais)`, which falls
-    /// by `(C_rais - 1) w / B_rais` with every sector. `sectors`: `B_rais`.
+    /// by `(C_rais - 1) w / B_rais` with every sector, or `w C_rais` where it does not fall.
+    /// `sectors`: `B_rais`.
     pub(crate) fn weight(&self, sectors: u64, now: Time) -> u64 {
         let own = self.own_weight();
-        match self.raised {
-            Some(r) if now < r.until => {
-                own + own * u64::from(r.factor.saturating_sub(1)) * r.left.min(sectors) / sectors.max(1)
-            }
-            _ => own,
-        }
+        let Some(r) = self.raised.filter(|r| now < r.until) else { return own };
+        let more = own * u64::from(r.factor.saturating_sub(1));
+        if r.falls { own + more * r.left.min(sectors) / sectors.max(1) } else { own + more }
     }
 
     /// Returns its own weight, in hundredths.
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_raised_weight_falls_with_service_and_ends_in_time() {
-        let rules = LowLatency::default();
+        let rules = LowLatency::published();
         let mut a = Application::new(Share::default(), 1_000, Time::ZERO);
         let weight = |a: &Application, s: u64| a.weight(10_000, Time::ZERO + Dur::from_secs(s));
         assert_eq!(weight(&a, 0), 10_000);
@@ -244,6 +245,12 @@ mod tests {
         assert_eq!(weight(&a, 0), 10_009);
         a.served(8);
         assert!(!a.is_raised(Time::ZERO));
+        assert_eq!(weight(&a, 0), 10_000);
+        // Without falling.
+        a.raise(&LowLatency { falls: false, ..rules }, 10_000, Time::ZERO);
+        a.served(9_999);
+        assert_eq!((weight(&a, 0), weight(&a, 6)), (100_000, 10_000));
+        a.served(1);
         assert_eq!(weight(&a, 0), 10_000);
     }
 

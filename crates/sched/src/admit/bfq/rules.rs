@@ -141,8 +141,12 @@ impl Default for AsynchronousLimits {
 pub struct LowLatency {
     /// Factor by which a weight is raised (`C_rais`).
     pub factor: u32,
-    /// Bytes of service over which the weight falls back to its own (`B_rais`).
+    /// Bytes of service with a raised weight (`B_rais`). The paper has 24 MB, found with the
+    /// programs of 2010; the kernel now has 120,000 sectors of 512 bytes (`max_service_from_wr`).
     pub bytes: u64,
+    /// The weight falls linearly while these bytes are served (paper); otherwise it stays until
+    /// they are (kernel).
+    pub falls: bool,
     /// Maximum duration of raising (`T_rais`).
     pub longest: Dur,
     /// Idle time after which an application is raised again (`T_idle`).
@@ -170,13 +174,21 @@ impl Default for LowLatency {
     fn default() -> LowLatency {
         LowLatency {
             factor: 10,
-            bytes: 24_000_000,
+            bytes: 120_000 * 512,
+            falls: false,
             longest: Dur::from_secs(6),
             idle: Dur::from_secs(2),
             longer_slices: true,
             preempts: true,
             wait: Dur::from_ms(20),
         }
+    }
+}
+
+impl LowLatency {
+    /// Returns the constants of the paper and of the code that it measured.
+    pub fn published() -> LowLatency {
+        LowLatency { bytes: 24_000_000, falls: true, preempts: false, wait: Dur::ZERO, ..LowLatency::default() }
     }
 }
 
@@ -211,8 +223,12 @@ impl BfqRules {
     /// Returns BFQ+ as the paper measured it: its rules, and those of the code that it measured.
     /// What later kernels added is off.
     pub fn published() -> BfqRules {
-        let low_latency = LowLatency { preempts: false, wait: Dur::ZERO, ..LowLatency::default() };
-        BfqRules { low_latency: Some(low_latency), together: false, idles_past_slice: false, ..BfqRules::plus() }
+        BfqRules {
+            low_latency: Some(LowLatency::published()),
+            together: false,
+            idles_past_slice: false,
+            ..BfqRules::plus()
+        }
     }
 
     /// Returns BFQ+ (section 4): all five heuristics, and the kernel's additions.

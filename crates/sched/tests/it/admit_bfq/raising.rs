@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_again() {
     // Counts the requests of an established application until the newcomer has had those for which
-    // a raised weight lasts: 24 MB are 183 of them. While the newcomer's weight falls from ten to
+    // a raised weight lasts: the paper's 24 MB are 183 of them. While the newcomer's weight falls from ten to
     // one, the other is due the integral of 1 / w over them, which is 183 ln(10) / 9 = 47, and may
     // be ahead by one slice, 63; in fair shares it is due 183, and may be one slice behind.
     let part = |pause: u64, rules: BfqRules| {
@@ -43,9 +43,13 @@ fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_agai
         }
         (first, run(&mut d))
     };
-    let (new, back) = part(2_500, BfqRules::plus());
+    let paper = BfqRules { low_latency: Some(LowLatency::published()), ..BfqRules::plus() };
+    let (new, back) = part(2_500, paper.clone());
     assert!(new <= 47 + 63 && back <= 47 + 63, "{new} {back}");
-    let (_, soon) = part(1_000, BfqRules::plus());
+    // A weight that does not fall: the other is due a tenth.
+    let (new, back) = part(2_500, BfqRules::plus());
+    assert!(new <= 19 + 63 && back <= 19 + 63, "{new} {back}");
+    let (_, soon) = part(1_000, paper);
     assert!(soon >= 183 - 63, "{soon} after a second");
     let (plain, _) = part(2_500, fair());
     assert!(plain >= 183 - 63, "{plain}");
