@@ -26,6 +26,8 @@ mod fair_queueing;
 mod freeblock_lumb;
 mod freeblock_thereska;
 mod guarantees;
+#[cfg(test)]
+mod pictures;
 
 pub use experiment::{
     Check, Claim, Experiment, Length, Progress, RunError, Spec, Test, Unwatched, registry, report, runner,
