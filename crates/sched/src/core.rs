@@ -129,9 +129,10 @@ impl Core {
     pub fn new(config: Config, model: Model) -> Core {
         assert!(config.capacity > 0, "no request could ever wait");
         let depth = config.max_outstanding as usize;
+        let predictor = Predictor::new(depth, &model);
         Core {
             pool: config.pool(depth),
-            predictor: Predictor::new(depth, &model),
+            predictor: if config.resyncs { predictor } else { predictor.without_resync() },
             arrivals: Arrivals::default(),
             dispatch: Dispatch::new(depth),
             finished: VecDeque::with_capacity(depth),

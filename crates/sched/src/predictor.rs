@@ -36,6 +36,7 @@ pub struct Predictor {
     known: Known,
     flights: VecDeque<Flight>,
     cached: CacheModel,
+    resyncs: bool,
 }
 
 impl Predictor {
@@ -51,7 +52,15 @@ impl Predictor {
             },
             flights: VecDeque::with_capacity(max_outstanding),
             cached: CacheModel::new(model),
+            resyncs: true,
         }
+    }
+
+    /// Returns the same predictor, which completions do not correct
+    /// ([`Config::resyncs`](crate::Config)).
+    #[must_use]
+    pub fn without_resync(self) -> Predictor {
+        Predictor { resyncs: false, ..self }
     }
 
     /// Returns the number of commands at the drive.
@@ -249,7 +258,9 @@ impl Predictor {
                     }
                 }
                 if surprise != Surprise::CacheHit || kept_reading {
-                    self.known = flight.known_after(model, ended);
+                    // The first completion shows where the platter is.
+                    let believes = !self.resyncs && self.known.sure;
+                    self.known = if believes { flight.after } else { flight.known_after(model, ended) };
                 } else if kind == Kind::Write {
                     // The drive's cache took it, and its arm moves at an unknown time.
                     self.known.sure = false;

@@ -81,6 +81,8 @@ pub struct Setup<'a> {
     pub fill: Option<FillConfig>,
     /// When the host's scheduler dispatches the next command while one is at the drive.
     pub commitment: Commitment,
+    /// Whether completions correct the scheduler's predictions ([`Config::resyncs`]).
+    pub resyncs: bool,
     /// The ADMIT policy; only with the host's scheduler.
     pub admit: Policy,
     /// Guarantees to streams; `None`: there are none. Only with the host's scheduler.
@@ -104,6 +106,7 @@ impl<'a> Setup<'a> {
             capacity: CAPACITY,
             fill: None,
             commitment: Commitment::default(),
+            resyncs: true,
             admit: Policy::None,
             guarantees: None,
             shares: Vec::new(),
@@ -184,6 +187,7 @@ pub struct Simulation {
     commitment: Commitment,
     /// The drive may order commands itself while its write cache holds data.
     hands_over: bool,
+    resyncs: bool,
     admit: Policy,
     guarantees: Option<GuaranteeConfig>,
     shares: Vec<(u32, Share)>,
@@ -262,6 +266,7 @@ impl Simulation {
             fill,
             commitment,
             hands_over,
+            resyncs: setup.resyncs,
             admit,
             guarantees,
             shares,
@@ -325,6 +330,7 @@ impl Simulation {
                 let fill = self.fill.clone();
                 let config =
                     Config::new(order).with_outstanding(self.depth).with_capacity(self.capacity).with_fill(fill);
+                let config = if self.resyncs { config } else { config.without_resync() };
                 let mut core = Core::new(config, self.model.clone()).committing(self.commitment);
                 if self.hands_over {
                     core = core.handing_over(self.drive.depth() as u32);

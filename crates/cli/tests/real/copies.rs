@@ -46,7 +46,11 @@ fn a_copy_is_continued_after_each_kill_and_is_then_the_source() {
     let (status, _, err) = copy(from, to, &["--live"]);
     assert!(status == Some(2) && err.contains("--restart"), "what is to be verified is another copy: {err}");
     let (status, report, err) = copy(from, to, &["--live", "--verify"]);
-    assert_eq!((status, &report["wrong_bytes"], &report["bytes"]), (Some(0), &0.into(), &DATA.into()), "{report} {err}");
+    assert_eq!(
+        (status, &report["wrong_bytes"], &report["bytes"]),
+        (Some(0), &0.into(), &DATA.into()),
+        "{report} {err}"
+    );
     assert!(fs::read(to.join("disk.img")).unwrap()[..DATA] == data[..DATA]);
     let left: Vec<_> = fs::read_dir(from.join("headtime")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| name.to_string_lossy().ends_with(".lock")), "{left:?}");

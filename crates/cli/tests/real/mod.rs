@@ -4,6 +4,7 @@ mod applications;
 mod attacks;
 mod behaviour;
 mod control_attacks;
+mod copies;
 mod crash;
 mod devices;
 mod kills_clients;

@@ -32,6 +32,9 @@ pub(crate) enum Choice {
     /// The scheduler, with one command at the drive: the next is dispatched when the host has
     /// noticed the completion.
     OneByOne(Order),
+    /// As `Outside`, without correction of the predictions by completions: the mechanism that
+    /// claims on predictions rest on, switched off.
+    WithoutResync(Order),
     /// The drive, with this queue, filled with as many requests as fit.
     Drive(QueueSpec),
 }
@@ -49,7 +52,7 @@ pub(crate) fn measure(spec: &Spec, setup: &Setup) -> Result<Stats, RunError> {
 fn run(setup: &Setup) -> Result<Stats, String> {
     let mut profile = profile::builtin(setup.drive).map_err(text)?;
     let scheduling = match setup.choice {
-        Choice::Outside(order) | Choice::OneByOne(order) => Scheduling::Host(order),
+        Choice::Outside(order) | Choice::OneByOne(order) | Choice::WithoutResync(order) => Scheduling::Host(order),
         Choice::Drive(queue) => {
             profile.electronics.queue = queue;
             Scheduling::Drive
@@ -57,7 +60,8 @@ fn run(setup: &Setup) -> Result<Stats, String> {
     };
     // Load and noise have separate generators, so one seed serves both.
     let depth = matches!(setup.choice, Choice::OneByOne(_)).then_some(1);
-    let how = simulate::Setup { scheduling, depth, ..simulate::Setup::new(&profile, Order::Fcfs, setup.seed) };
+    let resyncs = !matches!(setup.choice, Choice::WithoutResync(_));
+    let how = simulate::Setup { scheduling, depth, resyncs, ..simulate::Setup::new(&profile, Order::Fcfs, setup.seed) };
     let simulation = Simulation::new(&how).map_err(text)?;
     let mut load = Population::of(&setup.load, simulation.target(), setup.seed).map_err(text)?;
     let limits = Limits { requests: Some(setup.requests), ..Limits::default() };
@@ -66,4 +70,42 @@ fn run(setup: &Setup) -> Result<Stats, String> {
 
 fn text(e: impl std::fmt::Display) -> String {
     e.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::FirmwareOrder;
+    use headtime_sim::workload::{local_4k, random_4k, random_40k};
+
+    use super::*;
+
+    fn stats(load: GroupSpec, requests: u64, choice: Choice) -> Stats {
+        run(&Setup { drive: "atlas10k", load, seed: 1, requests, choice }).unwrap()
+    }
+
+    /// F2a, F3 and F4 with and without resync.
+    #[test]
+    fn no_claim_on_predicted_head_times_holds_without_resync() {
+        let [with, without] = [Choice::Outside, Choice::WithoutResync].map(|choice| {
+            let of = |load| stats(load, 10_000, choice(Order::Fcfs)).prediction;
+            let (everywhere, long, near) = (of(random_4k(2)), of(random_40k(2)), of(local_4k(2)));
+            let share = |part: u64, of: u64| 100.0 * part as f64 / of as f64;
+            let [f2a, near] = [everywhere, near].map(|p| share(p.within_50us, p.samples));
+            [f2a, share(long.within_150us, long.samples), (f2a - near).abs()]
+        });
+        println!("F2a, F3, F4: {with:.1?}; without resync {without:.1?}");
+        let holds = |[f2a, f3, f4]: [f64; 3]| [f2a >= 97.5, f3 >= 75.0, f4 <= 1.0];
+        assert_eq!((holds(with), holds(without)), ([true; 3], [false; 3]), "{with:?} {without:?}");
+    }
+
+    /// F6a: the external SPTF within 2% of the drive's own.
+    #[test]
+    fn sptf_outside_is_not_the_drives_own_without_resync() {
+        let of = |choice| stats(closed(10), 10_000, choice).per_second();
+        let drive = of(Choice::Drive(QueueSpec { depth: 10, order: FirmwareOrder::Sptf }));
+        let [with, without] =
+            [Choice::Outside, Choice::WithoutResync].map(|c| 100.0 * (1.0 - of(c(Order::Sptf)) / drive));
+        println!("F6a: {with:.2}% below the drive's own, without resync {without:.2}%");
+        assert!(with.abs() <= 2.0 && without > 2.0, "{with:.2}% below the drive's own, without resync {without:.2}%");
+    }
 }

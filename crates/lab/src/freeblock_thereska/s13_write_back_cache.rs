@@ -219,3 +219,29 @@ fn row(name: &str, m: &Measured, loss: f64) -> Vec<Cell> {
     ];
     std::iter::once(Cell::from(name)).chain(figures.map(Cell::from)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use headtime_sched::FillConfig;
+
+    use super::*;
+    use crate::experiment::Unwatched;
+
+    #[test]
+    fn the_claim_does_not_hold_when_filling_goes_on() {
+        let run = Run { seed: 1, quick: true, progress: &Unwatched };
+        let stops = |stops: bool| {
+            let mut b = setup(&run, true).unwrap();
+            b.belief = Some(setup(&run, false).unwrap().profile);
+            b.fill = b.fill.map(|fill| FillConfig { stops, ..fill });
+            let (seconds, off_at) = times(&run);
+            let mut watch = Watch { off_at, requests: 0, errors: Vec::new(), last_free: Time::ZERO, first_free: None };
+            let mut jobs = Jobs::scan(b.target(&SPEC).unwrap().capacity, UNIT);
+            go(&run, &b, &mut jobs, &mut watch).unwrap();
+            (watch.last_free.as_secs_f64(), seconds as f64)
+        };
+        let ((stopped, _), (went_on, seconds)) = (stops(true), stops(false));
+        println!("filling stops after {stopped:.1} s; without the mechanism {went_on:.1} s of {seconds}");
+        assert!(stopped <= 5.0 && went_on > 5.0, "{stopped} {went_on}");
+    }
+}

@@ -19,13 +19,16 @@ pub struct Config {
     pub capacity: usize,
     /// Freeblock work before and between the requests; `None`: there is none.
     pub fill: Option<FillConfig>,
+    /// Whether each completion corrects the predicted position of the head. Without this the
+    /// predictor believes its own predictions: a switch for tests of what the correction is worth.
+    pub resyncs: bool,
 }
 
 impl Config {
     /// Creates a configuration with this order, two commands in flight, room for 64 waiting
     /// requests and no freeblock work.
     pub fn new(order: Order) -> Config {
-        Config { order, max_outstanding: 2, capacity: 64, fill: None }
+        Config { order, max_outstanding: 2, capacity: 64, fill: None, resyncs: true }
     }
 
     /// Returns the same with this maximum number of commands in flight.
@@ -38,6 +41,12 @@ impl Config {
     #[must_use]
     pub fn with_capacity(self, capacity: usize) -> Config {
         Config { capacity, ..self }
+    }
+
+    /// Returns the same without correction by completions.
+    #[must_use]
+    pub fn without_resync(self) -> Config {
+        Config { resyncs: false, ..self }
     }
 
     /// Returns the same with freeblock work, or without any.

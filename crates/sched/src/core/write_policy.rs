@@ -188,6 +188,9 @@ impl Core {
         if sent.command.fua && behind_late && p.surprise == Surprise::CacheHit {
             return;
         }
+        if self.fill.as_ref().is_some_and(|fill| !fill.stops) {
+            return;
+        }
         if let Some(on) = self.write_policy.add(p.surprise, sent.command.fua, believed) {
             self.model.cache.write_back = on;
             self.set_handover(on);

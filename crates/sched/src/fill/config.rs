@@ -87,6 +87,10 @@ pub struct FillConfig {
     pub search_time: Dur,
     /// Seed of the lottery.
     pub seed: u64,
+    /// Whether filling stops when the drive is not as expected: while predictions fail
+    /// persistently, and when its write cache turns out to be on. Without this it goes on: a switch
+    /// for tests of what stopping is worth.
+    pub stops: bool,
 }
 
 /// Cost limits of headtime's own searches. With a fifth more, whole scans of an Atlas 10K and of a
@@ -112,6 +116,7 @@ impl FillConfig {
             idle: Some(IdleConfig { thresholds_only: papers, ..IdleConfig::default() }),
             search_time: Dur::from_us(50),
             seed: 0,
+            stops: true,
         }
     }
 }

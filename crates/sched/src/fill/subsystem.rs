@@ -71,6 +71,8 @@ pub(crate) struct Freeblock {
     pub(super) margins: Margins,
     pub(crate) adaptive: Option<Adaptive>,
     pub(crate) gate: Gate,
+    /// Whether filling stops when the drive is not as expected ([`FillConfig::stops`]).
+    pub(crate) stops: bool,
     pub(crate) reuse: Reuse,
     /// Whether the foreground reads what passes before its reads.
     pub(crate) backwards: Backwards,
@@ -129,6 +131,7 @@ impl Freeblock {
             margins,
             adaptive,
             gate: Gate::default(),
+            stops: config.stops,
             reuse: Reuse::default(),
             backwards: Backwards::default(),
             search_time: config.search_time,
@@ -256,7 +259,7 @@ impl Freeblock {
 
     /// Returns whether gaps may be filled now.
     pub(crate) fn may_fill(&self) -> bool {
-        self.gate.is_open() && !self.dead && self.tasks.has_room() && self.wants_something()
+        (self.gate.is_open() || !self.stops) && !self.dead && self.tasks.has_room() && self.wants_something()
     }
 
     /// Returns whether any session wants something now.

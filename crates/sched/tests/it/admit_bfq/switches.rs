@@ -88,11 +88,11 @@ fn applications_that_begin_in_a_burst_are_not_raised() {
         mine
     };
     // 700 requests: in equal shares a fifth of them, and a slice more or less; with the others'
-    // weights raised less than half of that.
+    // weights raised at most half of that.
     let burst =
         |applications| BfqRules { bursts: Some(Bursts { applications, ..Bursts::default() }), ..BfqRules::plus() };
     let counts = [BfqRules::plus(), burst(4), burst(5)].map(|rules| got(rules, 4));
-    assert!(counts[0] < 60 && counts[1] > 110 && counts[2] < 60, "{counts:?}");
+    assert!(counts[0] <= 70 && counts[1] > 110 && counts[2] <= 70, "{counts:?}");
 }
 
 #[test]
