@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -34,12 +33,15 @@ fn a_copy_is_continued_after_each_kill_and_is_then_the_source() {
     fs::write(to.join("disk.img"), vec![0; SMALL_BYTES as usize]).unwrap();
     let servers = [Server::start(from, serve(from)), Server::start(to, serve(to))];
 
-    // At this rate it would take four seconds and more.
-    let live = ["--live", "--verify", "--at-most", "3"];
-    for _ in 0..4 {
-        let mut killed = command(from, to, &live).stderr(Stdio::null()).spawn().unwrap();
-        sleep(Duration::from_millis(700));
-        assert!(killed.try_wait().unwrap().is_none(), "it was to be killed before its end");
+    // At this rate it would take 13 s. The journal is written at the beginning, and every five
+    // seconds.
+    let live = ["--live", "--verify", "--at-most", "1"];
+    for after in [500, 500, 6_500] {
+        let said = fs::File::create(from.join("said")).unwrap();
+        let mut killed = command(from, to, &live).stderr(said).spawn().unwrap();
+        sleep(Duration::from_millis(after));
+        let ended = killed.try_wait().unwrap();
+        assert!(ended.is_none(), "before it was killed: {}", fs::read_to_string(from.join("said")).unwrap());
         killed.kill().unwrap();
         killed.wait().unwrap();
     }

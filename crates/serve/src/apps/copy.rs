@@ -313,6 +313,10 @@ pub async fn run(
     if !again && !plan.overwrite {
         writer.expect_no_data().await?;
     }
+    if continues {
+        // From here on there may be data at the destination, which is this copy's own.
+        progress.save(&journal)?;
+    }
     let job = Job {
         journal: continues.then(|| journal.clone()),
         point_in_time: !continues,
