@@ -198,7 +198,7 @@ impl Observer for Brought {
 
 /// The share of the disk read over time, in percent at each second.
 fn scanned(order: Order) -> Vec<(f64, f64)> {
-    // One cylinder in sixteen, over the same stroke, so that seeks are as long as on the whole drive.
+    // One cylinder in sixteen, over the same stroke: seeks are as long as on the whole drive.
     let profile = narrowed(&atlas(), 16).unwrap();
     let fill = FillConfig::new(Algorithm::Headtime);
     let setup = Setup::new(&profile, order, 1).filled(fill);

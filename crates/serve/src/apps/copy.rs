@@ -6,8 +6,8 @@
 //! its journal has the units that are durable at the destination, which is flushed before they are
 //! recorded.
 //!
-//! The destination is written wherever there is a gap for any of the blocks on their way ([`WINDOW`]
-//! at most): these come in the order of the source's head.
+//! The destination is written wherever there is a gap for any of the blocks on their way
+//! ([`WINDOW`] at most): these come in the order of the source's head.
 
 mod writer;
 

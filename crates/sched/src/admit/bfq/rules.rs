@@ -51,8 +51,8 @@ pub struct BfqRules {
     /// Limits of the asynchronous queue. `None`: its turns are as any other's.
     pub asynchronous: Option<AsynchronousLimits>,
     /// A turn of the asynchronous queue is charged its whole budget, however little it was. Not in
-    /// the paper's text, but in BFQ before the heuristics (`bfq_bfqq_expire`, BFQ for Linux 2.6.28);
-    /// H-write-throt replaced it.
+    /// the paper's text, but in BFQ before the heuristics (`bfq_bfqq_expire` of BFQ for Linux
+    /// 2.6.28); H-write-throt replaced it.
     pub charges_whole_asynchronous_turns: bool,
     /// Requests of the active application at the drive while others wait, and while none does (4
     /// and 16: `bfq_quantum` of the kernel, and four times it). They matter to a drive with a

@@ -5,9 +5,10 @@ use super::*;
 #[test]
 fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_again() {
     // Counts the requests of an established application until the newcomer has had those for which
-    // a raised weight lasts: the paper's 24 MB are 183 of them. While the newcomer's weight falls from ten to
-    // one, the other is due the integral of 1 / w over them, which is 183 ln(10) / 9 = 47, and may
-    // be ahead by one slice, 63; in fair shares it is due 183, and may be one slice behind.
+    // a raised weight lasts: the paper's 24 MB are 183 of them. While the newcomer's weight falls
+    // from ten to one, the other is due the integral of 1 / w over them, which is 183 ln(10) / 9 =
+    // 47, and may be ahead by one slice, 63; in fair shares it is due 183, and may be one slice
+    // behind.
     let part = |pause: u64, rules: BfqRules| {
         let mut d = Desk::new(rules);
         d.read(1);
