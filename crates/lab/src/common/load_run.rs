@@ -34,9 +34,21 @@ pub(crate) enum Choice {
     OneByOne(Order),
     /// As `Outside`, without correction of the predictions by completions: the mechanism that
     /// claims on predictions rest on, switched off.
+    #[cfg(test)]
     WithoutResync(Order),
     /// The drive, with this queue, filled with as many requests as fit.
     Drive(QueueSpec),
+}
+
+impl Choice {
+    /// Returns whether completions correct the scheduler's predictions.
+    fn resyncs(self) -> bool {
+        match self {
+            #[cfg(test)]
+            Choice::WithoutResync(_) => false,
+            _ => true,
+        }
+    }
 }
 
 /// Random reads of `bytes` over the whole drive, with `tasks` always outstanding.
@@ -52,7 +64,9 @@ pub(crate) fn measure(spec: &Spec, setup: &Setup) -> Result<Stats, RunError> {
 fn run(setup: &Setup) -> Result<Stats, String> {
     let mut profile = profile::builtin(setup.drive).map_err(text)?;
     let scheduling = match setup.choice {
-        Choice::Outside(order) | Choice::OneByOne(order) | Choice::WithoutResync(order) => Scheduling::Host(order),
+        Choice::Outside(order) | Choice::OneByOne(order) => Scheduling::Host(order),
+        #[cfg(test)]
+        Choice::WithoutResync(order) => Scheduling::Host(order),
         Choice::Drive(queue) => {
             profile.electronics.queue = queue;
             Scheduling::Drive
@@ -60,7 +74,7 @@ fn run(setup: &Setup) -> Result<Stats, String> {
     };
     // Load and noise have separate generators, so one seed serves both.
     let depth = matches!(setup.choice, Choice::OneByOne(_)).then_some(1);
-    let resyncs = !matches!(setup.choice, Choice::WithoutResync(_));
+    let resyncs = setup.choice.resyncs();
     let how = simulate::Setup { scheduling, depth, resyncs, ..simulate::Setup::new(&profile, Order::Fcfs, setup.seed) };
     let simulation = Simulation::new(&how).map_err(text)?;
     let mut load = Population::of(&setup.load, simulation.target(), setup.seed).map_err(text)?;

@@ -40,7 +40,7 @@ static SPEC: Spec = Spec {
         quick: true,
         note: "Arrival, choice, dispatch and completion of one request, each ending a turn. The least of several \
                repetitions: what else the processor did at the same time is not the scheduler's. On a virtual machine \
-               at 10,000 1.6 to 1.9 us in most runs, and up to 2.9 us in others; why is not known.",
+               at 10,000 1.6 to 1.9 us in nine runs, and up to 2.9 us in two others; why is not known.",
     }],
     length: Length::Seconds,
     alone: true,
