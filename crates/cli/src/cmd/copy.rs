@@ -94,8 +94,9 @@ pub fn run(args: &Copy) -> Result<(), Failure> {
         };
         copy::run(&plan, &mut see, stop).await
     })?;
-    let report = match done.map_err(background::failure)? {
-        Outcome::Complete(report) => report,
+    let (report, is_verified) = match done.map_err(background::failure)? {
+        Outcome::Complete(report) => (report, true),
+        Outcome::Unverified(report) => (report, false),
         Outcome::Stopped(journal) => {
             screen::note(&match journal {
                 Some(path) => format!("stopped; the same command goes on with it ({})", path.display()),
@@ -108,6 +109,10 @@ pub fn run(args: &Copy) -> Result<(), Failure> {
         screen::print_json(&report)?;
     } else {
         screen::print(&summary(&report))?;
+    }
+    if !is_verified {
+        screen::note("stopped; the copy is complete, but was not verified to its end");
+        return Err(Failure::Stopped);
     }
     if report.is_good() { Ok(()) } else { Err(Failure::Check) }
 }

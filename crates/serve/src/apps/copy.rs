@@ -116,6 +116,9 @@ pub enum Step<'a> {
 pub enum Outcome {
     /// It is complete.
     Complete(Box<Report>),
+    /// It is complete, but was stopped while it was verified. Unless it is of one point in time, the
+    /// same command verifies it anew.
+    Unverified(Box<Report>),
     /// It was stopped; the journal that the same command continues from, if any.
     Stopped(Option<PathBuf>),
 }
@@ -282,37 +285,45 @@ pub async fn run(
     let unit = plan.unit.unwrap_or_else(|| usual_unit(from.range.count, from.info.sector_bytes));
     let unit_bytes = u64::from(unit) * from.sector_bytes();
     let (units, to_units) = (from.units(from.bytes(), unit_bytes)?, to.units(from.bytes(), unit_bytes)?);
-    let what = format!("{}, to {} of {}", from.what, to.what, disk(&to.info));
+    let there = format!("{} of {} from sector {}", to.what, disk(&to.info), to.range.lbn);
+    let what = format!("{}, to {there}", from.what);
     // What continues must be the same throughout.
     let what = if moment == Moment::Live { format!("{what}, live") } else { what };
     let what = if plan.verify { format!("{what}, to be verified") } else { what };
     let i = &from.info;
     let mut progress = Progress::new("copy", &disk(i), i.sectors, i.sector_bytes, &what, units.clone());
-    let journal = plan.journal.path("copy", i, plan.export.as_deref())?;
+    let journal = plan.journal.path(&format!("copy-{:016x}", sum(there.as_bytes())), i, plan.export.as_deref())?;
     let _held = lock(&journal)?;
     let continues = moment != Moment::PointInTime;
     may_begin_anew(&journal)?;
-    if plan.restart {
-        remove(&journal)?;
-    } else if !continues && journal.exists() {
+    if !plan.restart && !continues && journal.exists() {
         let why = "an unfinished copy is here that is not of one point in time (--live goes on with a live one)";
         return Err(AppError::Leftover { path: journal, why: why.into() });
     }
-    let again = continues && progress.resume(&journal)?;
-    let sums_path = beside(&journal, ".sums");
-    if !again {
-        remove(&sums_path)?;
-    }
-    let sums = match plan.verify {
-        true => Some(Sums::open(&sums_path, progress.identity(), units.len())?.0),
-        false => None,
-    };
+    let again = continues && !plan.restart && progress.resume(&journal)?;
     let (told, stages) = unbounded_channel();
     let (blocks, coming) = unbounded_channel();
     let mut writer = Writer::open(plan, &to, to_units.clone(), !continues, coming, told, &stop).await?;
     if !again && !plan.overwrite {
-        writer.expect_no_data().await?;
+        writer.expect_no_data(&stop).await?;
     }
+    // Nothing of an earlier run is removed before it is certain that this one can begin.
+    let sums_path = beside(&journal, ".sums");
+    if !again {
+        remove(&journal)?;
+        remove(&sums_path)?;
+    }
+    let sums = match plan.verify {
+        true => {
+            let (sums, were_there) = Sums::open(&sums_path, progress.identity(), units.len())?;
+            if again && !were_there {
+                let why = "expected the checksums of the unfinished copy, found no file".into();
+                return Err(AppError::Leftover { path: sums_path, why });
+            }
+            Some(sums)
+        }
+        false => None,
+    };
     if continues {
         // From here on there may be data at the destination, which is this copy's own.
         progress.save(&journal)?;
@@ -334,27 +345,35 @@ pub async fn run(
             end = reading => end,
         }
     };
-    for (name, bytes) in [(counts::SUPERSEDED, writer.superseded), (counts::FAILED, writer.failed)] {
-        *progress.notes.counts.entry(name.into()).or_default() += bytes;
-    }
     drop(writer);
-    if continues && !matches!(end, Ok(End::Complete)) {
-        progress.save(&journal)?;
+    if !matches!(end, Ok(End::Complete)) {
+        match continues {
+            true => {
+                pass.save()?;
+                progress.save(&journal)?;
+            }
+            false => remove(&sums_path)?,
+        }
     }
-    if end? == End::Stopped {
+    let end = end.map_err(|e| match e {
+        // What is lost with the session is named as such.
+        AppError::Client(e) if !continues => AppError::Lost(format!("the destination: {e}")),
+        e => e,
+    })?;
+    if end == End::Stopped {
         return Ok(Outcome::Stopped(continues.then_some(journal)));
     }
     let wrong = match &sums {
         None => None,
-        Some(sums) => match compare(plan, &to, to_units, sums, watch, stop).await? {
-            Some(wrong) => Some(wrong),
-            None => return Ok(Outcome::Stopped(continues.then_some(journal))),
-        },
+        Some(sums) => compare(plan, &to, to_units, sums, watch, stop).await?,
     };
-    remove(&journal)?;
-    remove(&sums_path)?;
+    let unverified = plan.verify && wrong.is_none();
+    if !(unverified && continues) {
+        remove(&journal)?;
+        remove(&sums_path)?;
+    }
     let count = |name| progress.notes.counts.get(name).copied().unwrap_or(0);
-    Ok(Outcome::Complete(Box::new(Report {
+    let report = Box::new(Report {
         disk: i.disk.clone(),
         what: from.what.clone(),
         to_disk: to.info.disk.clone(),
@@ -367,7 +386,8 @@ pub async fn run(
         superseded_bytes: count(counts::SUPERSEDED),
         failed_bytes: count(counts::FAILED),
         wrong_bytes: wrong,
-    })))
+    });
+    Ok(if unverified { Outcome::Unverified(report) } else { Outcome::Complete(report) })
 }
 
 /// Reads the destination and returns how many bytes differ, or `None` if it was stopped.

@@ -62,6 +62,9 @@ pub enum Stage {
     Written,
     /// It is durable: it is done, and is recorded in the journal.
     Durable,
+    /// So much is to be added to a counter of the journal ([`Notes::counts`]), before the unit is
+    /// done.
+    Counts(&'static str, u64),
 }
 
 /// The usual amount of data on its way to a sink, bytes.

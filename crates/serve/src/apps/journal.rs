@@ -19,7 +19,7 @@ pub enum Journal {
 }
 
 impl Journal {
-    /// Returns the journal's path.
+    /// Returns the journal's path. `app` is the application, and what else its jobs differ in.
     pub(super) fn path(&self, app: &str, info: &InfoReply, export: Option<&str>) -> Result<PathBuf, AppError> {
         let folder = match self {
             Journal::At(path) => return Ok(path.clone()),

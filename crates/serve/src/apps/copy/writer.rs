@@ -8,10 +8,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::{Plan, Side, WINDOW};
+use super::{Plan, Side, WINDOW, counts};
 use crate::apps::error::AppError;
 use crate::apps::job::Stage;
-use crate::apps::link::{Link, answer, look};
+use crate::apps::link::{Link, answer, covered, look};
 use crate::apps::pace::Floor;
 use crate::apps::units::Units;
 use crate::control::client::Session;
@@ -77,9 +77,8 @@ pub(super) struct Writer {
     written: Vec<u64>,
     flushing: Option<Vec<u64>>,
     flushed: Instant,
-    /// Bytes that another client overwrote, and that could not be written.
-    pub(super) superseded: u64,
-    pub(super) failed: u64,
+    /// The last task that the server accepted.
+    registered: u64,
 }
 
 impl Writer {
@@ -95,7 +94,12 @@ impl Writer {
         stop: &watch::Receiver<bool>,
     ) -> Result<Writer, AppError> {
         let opening = async {
-            let (mut control, _) = look(plan.to.clone()).await?;
+            let (mut control, info) = look(plan.to.clone()).await?;
+            // The server may be another one since it was first asked.
+            let (_, range) = covered(&info, plan.to_export.as_deref())?;
+            if (range, info.sector_bytes) != (to.range, to.info.sector_bytes) {
+                return Err(AppError::OtherExport { name: plan.to_export.clone().unwrap_or_default() });
+            }
             Ok(Session::open(&mut control, &to.info, &plan.job.name, plan.job.priority, 1).await?)
         };
         let mut link = Link::new(answer(&plan.to, stop, opening).await?, 1);
@@ -121,13 +125,21 @@ impl Writer {
             written: Vec::new(),
             flushing: None,
             flushed: Instant::now(),
-            superseded: 0,
-            failed: 0,
+            registered: 0,
         })
     }
 
     /// Checks that there are only zeros at both ends of the destination.
-    pub(super) async fn expect_no_data(&mut self) -> Result<(), AppError> {
+    pub(super) async fn expect_no_data(&mut self, stop: &watch::Receiver<bool>) -> Result<(), AppError> {
+        let mut stop = stop.clone();
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|&s| s) => Err(AppError::Stopped),
+            checked = self.check_ends() => checked,
+        }
+    }
+
+    async fn check_ends(&mut self) -> Result<(), AppError> {
         let (first, sectors) = (self.units.ranges()[0].lbn, self.units.sectors());
         let count = (END_BYTES / self.sector).clamp(1, sectors);
         for lbn in [first, first + sectors - count] {
@@ -139,11 +151,18 @@ impl Writer {
                 ..Foreground::default()
             }));
             let answered = loop {
-                if let Event::Answered(a) = self.link.next().await? {
-                    break a;
+                match self.link.next().await? {
+                    Event::Answered(a) => break a,
+                    Event::Gone(_) => return Err(AppError::Gone),
+                    Event::Refused(r) => return Err(AppError::Refused(r.why)),
+                    _ => {}
                 }
             };
             succeeded(&answered, "reading the destination")?;
+            let (expected, found) = (u64::from(count) * self.sector, answered.data.len() as u64);
+            if found != expected {
+                return Err(AppError::Refused(format!("expected {expected} bytes of a read, found {found}")));
+            }
             if answered.data.iter().any(|&b| b != 0) {
                 return Err(AppError::DestinationData(self.what.clone()));
             }
@@ -244,27 +263,30 @@ impl Writer {
 
     fn handle(&mut self, event: Event) -> Result<(), AppError> {
         match event {
-            Event::Written(p) => _ = self.over(p.lbn, p.count),
-            Event::Superseded(p) => self.superseded += self.over(p.lbn, p.count),
+            Event::Written(p) => self.over(p.lbn, p.count, None)?,
+            Event::Superseded(p) => self.over(p.lbn, p.count, Some(counts::SUPERSEDED))?,
             Event::Failed(f) if f.fault() == v1::Fault::Gone => return Err(AppError::Gone),
-            Event::Failed(f) => self.failed += self.over(f.lbn, f.count),
-            Event::Wanted(p) => self.holding(p.lbn, p.count).for_each(|index| _ = self.send_block(index)),
-            Event::NotTaken(p) => self.not_taken(p.lbn, p.count),
-            Event::Done(t) => _ = self.tasks.remove(&t.task),
+            Event::Failed(f) => self.over(f.lbn, f.count, Some(counts::FAILED))?,
+            Event::Wanted(p) => self.holding(p.lbn, p.count)?.for_each(|index| _ = self.send_block(index)),
+            Event::NotTaken(p) => self.not_taken(p.lbn, p.count)?,
+            Event::Registered(t) => self.registered = self.registered.max(t.task),
+            Event::Done(t) => {
+                self.tasks.remove(&t.task);
+                if self.pending.values().any(|p| p.task == t.task) {
+                    return Err(AppError::Refused(format!("task {} ended before all of it was written", t.task)));
+                }
+            }
             Event::Answered(a) => {
                 succeeded(&a, "the flush of the destination")?;
                 let durable = self.flushing.take().unwrap_or_default();
                 durable.into_iter().for_each(|index| self.tell(index, Stage::Durable));
                 self.flushed = Instant::now();
             }
+            // A task that was accepted may have ended before it could be promoted.
+            Event::Refused(r) if r.task.is_some_and(|task| task <= self.registered) => {}
             Event::Refused(r) => return Err(AppError::Refused(r.why)),
             Event::Gone(_) => return Err(AppError::Gone),
-            Event::Opened(_)
-            | Event::Registered(_)
-            | Event::Delivered(_)
-            | Event::Suspended(_)
-            | Event::End(_)
-            | Event::Broken(_) => {}
+            Event::Opened(_) | Event::Delivered(_) | Event::Suspended(_) | Event::End(_) | Event::Broken(_) => {}
         }
         Ok(())
     }
@@ -275,17 +297,28 @@ impl Writer {
     }
 
     /// Returns the units that contain these sectors.
-    fn holding(&self, lbn: u64, count: u64) -> std::ops::Range<u64> {
-        let (first, last) = (self.units.holding(lbn), self.units.holding(lbn + count.max(1) - 1));
-        first.unwrap_or(0)..last.map_or(0, |l| l + 1)
+    fn holding(&self, lbn: u64, count: u64) -> Result<std::ops::Range<u64>, AppError> {
+        let last = lbn.checked_add(count).and_then(|end| end.checked_sub(1)).filter(|&last| last >= lbn);
+        match (self.units.holding(lbn), last.and_then(|last| self.units.holding(last))) {
+            (Some(first), Some(last)) => Ok(first..last + 1),
+            _ => Err(AppError::Refused(format!(
+                "the destination speaks of {count} sectors at {lbn}, which are not copied"
+            ))),
+        }
     }
 
-    /// Notes that the server is done with these sectors; returns their size in bytes.
-    fn over(&mut self, lbn: u64, count: u64) -> u64 {
-        for index in self.holding(lbn, count) {
+    /// Notes that the server is done with these sectors; if they were not written, in this counter.
+    fn over(&mut self, lbn: u64, count: u64, lost: Option<&'static str>) -> Result<(), AppError> {
+        for index in self.holding(lbn, count)? {
             let unit = self.units.range(index);
             let sectors = unit.end().min(lbn + count) - unit.lbn.max(lbn);
             let Some(p) = self.pending.get_mut(&index) else { continue };
+            if lost.is_none() && !p.sent {
+                return Err(AppError::Refused(format!("sectors at {lbn} were written without their data")));
+            }
+            if let Some(name) = lost {
+                let _ = self.stages.send((index, Stage::Counts(name, sectors * self.sector)));
+            }
             p.left = p.left.saturating_sub(sectors);
             if p.left > 0 {
                 continue;
@@ -298,18 +331,19 @@ impl Writer {
             self.tell(index, Stage::Written);
         }
         self.send();
-        count * self.sector
+        Ok(())
     }
 
     /// Notes that the server did not keep the data of these sectors.
-    fn not_taken(&mut self, lbn: u64, count: u64) {
-        for index in self.holding(lbn, count) {
+    fn not_taken(&mut self, lbn: u64, count: u64) -> Result<(), AppError> {
+        for index in self.holding(lbn, count)? {
             if let Some(p) = self.pending.get_mut(&index).filter(|p| p.sent) {
                 p.sent = false;
                 self.at_server -= p.data.len() as u64;
                 self.unsent.push_back(index);
             }
         }
+        Ok(())
     }
 }
 

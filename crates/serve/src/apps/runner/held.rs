@@ -65,6 +65,7 @@ impl Runner<'_> {
                 let sectors = self.held.0.get_mut(&index).map_or(0, std::mem::take);
                 link.acknowledge(sectors);
             }
+            Stage::Counts(name, more) => *self.progress.notes.counts.entry(name.into()).or_default() += more,
             Stage::Durable => {
                 if self.held.0.remove(&index).is_some() {
                     self.done(index, self.progress.units().range(index));
