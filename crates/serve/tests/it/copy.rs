@@ -11,9 +11,10 @@ use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::journal::Journal;
 use headtime_serve::apps::link::look;
 use headtime_serve::control::client::Session;
+use headtime_serve::control::v1::change_request::Change;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::session_event::Event;
-use headtime_serve::control::v1::{Foreground, Kind};
+use headtime_serve::control::v1::{ChangeRequest, Foreground, Kind, StatisticsRequest};
 use tokio::sync::watch;
 
 use crate::applying::{MANY_CYLINDERS, SECTOR, TEST_TIMEOUT, World};
@@ -184,4 +185,55 @@ fn what_cannot_be_read_or_written_is_reported() {
     let (mut expected, range) = (from.disk(), 1_000 * SECTOR as usize..1_002 * SECTOR as usize);
     expected[range].fill(0);
     assert!(to.disk() == expected);
+}
+
+/// Blocks wait at the destination while its session is suspended, and another client writes there.
+#[test]
+fn what_another_client_wrote_stays_and_is_counted_also_after_a_stop() {
+    let (from, to) = worlds(2);
+    let mut live = Plan { live: true, verify: false, ..plan(&from, &to) };
+    // Five seconds, but for what comes at once.
+    live.job.max_mb_s = Some(from.sectors as f64 * SECTOR as f64 / 8e6);
+    let (tell, stop) = watch::channel(false);
+    let handle = from.runtime.handle().clone();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| handle.block_on(copy::run(&live, &mut |_| {}, stop)));
+        from.runtime.block_on(async {
+            let (mut control, info) = look(to.path("control")).await.unwrap();
+            let session = loop {
+                let asked = StatisticsRequest { every_ms: 0 };
+                let snapshot = control.statistics(asked).await.unwrap().into_inner().message().await.unwrap().unwrap();
+                if let Some(s) = snapshot.sessions.first() {
+                    break s.session;
+                }
+                assert!(!running.is_finished(), "it has a session at the destination");
+            };
+            let suspended = |on| ChangeRequest { session, change: Some(Change::Suspended(on)) };
+            control.change(suspended(true)).await.unwrap();
+            loop {
+                let asked = StatisticsRequest { every_ms: 0 };
+                let snapshot = control.statistics(asked).await.unwrap().into_inner().message().await.unwrap().unwrap();
+                if snapshot.sessions.iter().any(|s| s.wanted_bytes > 0) {
+                    break;
+                }
+                assert!(!running.is_finished(), "something waits at the destination");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let mut other = Session::open(&mut control, &info, "other", 1, 1).await.unwrap();
+            for lbn in (0..to.sectors).step_by(2048) {
+                let count = (to.sectors - lbn).min(2048) as u32;
+                let data = vec![0xee; count as usize * SECTOR as usize].into();
+                let write = Foreground { token: lbn, kind: Kind::Write.into(), lbn, count, fua: false, data };
+                other.say(Call::Foreground(write)).await.unwrap();
+                while !matches!(other.next().await.unwrap(), Event::Answered(a) if a.why_not.is_empty()) {}
+            }
+            control.change(suspended(false)).await.unwrap();
+        });
+        // Some of what was lost is recorded now, and the rest when it goes on.
+        tell.send(true).unwrap();
+        running.join().unwrap().unwrap();
+    });
+    let report = complete(run(&from, &live, &mut |_| {}));
+    let kept = to.disk().iter().filter(|&&b| b == 0xee).count();
+    assert!(!report.is_good() && report.superseded_bytes > 0 && kept > 0, "{report:?}");
 }
