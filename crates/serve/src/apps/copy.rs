@@ -116,8 +116,8 @@ pub enum Step<'a> {
 pub enum Outcome {
     /// It is complete.
     Complete(Box<Report>),
-    /// It is complete, but was stopped while it was verified. Unless it is of one point in time, the
-    /// same command verifies it anew.
+    /// It is complete, but was stopped while it was verified. Unless it is of one point in time,
+    /// the same command verifies it anew.
     Unverified(Box<Report>),
     /// It was stopped; the journal that the same command continues from, if any.
     Stopped(Option<PathBuf>),
