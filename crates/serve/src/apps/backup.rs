@@ -31,6 +31,7 @@ use super::ranges::Ranges;
 use super::runner;
 use super::sums::{Known, Sums, SumsError, sum};
 use super::units::{Units, usual_unit};
+use crate::control::v1::InfoReply;
 use crate::private;
 
 /// The moment that an image represents.
@@ -43,6 +44,18 @@ pub enum Moment {
     ReadOnly,
     /// Each block's own moment.
     Live,
+}
+
+impl Moment {
+    /// Returns the moment that an image of this export, or of the whole disk, represents.
+    pub(super) fn of(info: &InfoReply, name: Option<&str>, live: bool) -> Result<Moment, AppError> {
+        let read_only = name.map(|name| export(info, name)).transpose()?.is_some_and(|e| e.read_only);
+        Ok(match (read_only, live) {
+            (true, _) => Moment::ReadOnly,
+            (false, true) => Moment::Live,
+            (false, false) => Moment::PointInTime,
+        })
+    }
 }
 
 /// The parameters of a backup.
@@ -178,15 +191,7 @@ pub async fn run(
             watch(Step::Cached(&e.name));
         }
     }
-    let read_only = match &b.export {
-        Some(name) => export(&info, name)?.read_only,
-        None => false,
-    };
-    let moment = match (read_only, b.live) {
-        (true, _) => Moment::ReadOnly,
-        (false, true) => Moment::Live,
-        (false, false) => Moment::PointInTime,
-    };
+    let moment = Moment::of(&info, b.export.as_deref(), b.live)?;
     if !b.overwrite && b.image.exists() {
         return Err(AppError::Exists(b.image.clone()));
     }

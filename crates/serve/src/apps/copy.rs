@@ -237,19 +237,6 @@ impl Side {
     }
 }
 
-/// Returns the moment that a copy of the source represents.
-fn moment(plan: &Plan, from: &Side) -> Result<Moment, AppError> {
-    let read_only = match &plan.export {
-        Some(name) => export(&from.info, name)?.read_only,
-        None => false,
-    };
-    Ok(match (read_only, plan.live) {
-        (true, _) => Moment::ReadOnly,
-        (false, true) => Moment::Live,
-        (false, false) => Moment::PointInTime,
-    })
-}
-
 /// Checks that the destination has room, and is not a part of the source.
 fn check(from: &Side, to: &Side) -> Result<(), AppError> {
     to.may_be_written()?;
@@ -276,7 +263,7 @@ pub async fn run(
     let from = Side::look(&plan.job.control, plan.export.as_deref(), &stop).await?;
     let to = Side::look(&plan.to, plan.to_export.as_deref(), &stop).await?;
     check(&from, &to)?;
-    let moment = moment(plan, &from)?;
+    let moment = Moment::of(&from.info, plan.export.as_deref(), plan.live)?;
     for e in from.info.exports.iter().filter(|e| e.write_cache) {
         if from.range.overlaps(&TaskRange { lbn: e.first, count: e.sectors }) {
             watch(Step::Cached(&e.name));
