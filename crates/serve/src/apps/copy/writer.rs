@@ -53,6 +53,8 @@ struct Pending {
 struct Waiting {
     since: Instant,
     promoted: bool,
+    /// Its pending blocks.
+    blocks: usize,
 }
 
 pub(super) struct Writer {
@@ -220,7 +222,7 @@ impl Writer {
         let blocks: Vec<Block> = self.gathered.drain(..most).collect();
         let task = self.next_task;
         self.next_task += 1;
-        self.tasks.insert(task, Waiting { since: Instant::now(), promoted: false });
+        self.tasks.insert(task, Waiting { since: Instant::now(), promoted: false, blocks: most });
         let ranges = blocks.iter().map(|b| self.units.range(b.index));
         self.link.say(Call::Register(Register {
             task,
@@ -271,8 +273,7 @@ impl Writer {
             Event::NotTaken(p) => self.not_taken(p.lbn, p.count)?,
             Event::Registered(t) => self.registered = self.registered.max(t.task),
             Event::Done(t) => {
-                self.tasks.remove(&t.task);
-                if self.pending.values().any(|p| p.task == t.task) {
+                if self.tasks.remove(&t.task).is_some_and(|waiting| waiting.blocks > 0) {
                     return Err(AppError::Refused(format!("task {} ended before all of it was written", t.task)));
                 }
             }
@@ -327,6 +328,9 @@ impl Writer {
             let bytes = p.data.len() as u64;
             self.pending_bytes -= bytes;
             self.at_server -= if p.sent { bytes } else { 0 };
+            if let Some(waiting) = self.tasks.get_mut(&p.task) {
+                waiting.blocks -= 1;
+            }
             self.written.push(index);
             self.tell(index, Stage::Written);
         }
