@@ -237,14 +237,26 @@ impl Bwf2q {
             }
             while self.leave() {}
         }
-        while let Some(&(start, application)) = self.early.first().filter(|e| e.0 <= self.now) {
-            self.early.remove(&(start, application));
-            self.eligible.insert((self.waiting[&application].finish, application));
-        }
+        self.become_eligible();
         let (_, application) = self.eligible.pop_first().expect("one was there, or has become eligible");
         let stamps = self.waiting.remove(&application).expect("who is eligible waits");
         self.active = Some((application, stamps));
         Some(application)
+    }
+
+    /// Moves the waiting budgets that have started to the eligible ones.
+    fn become_eligible(&mut self) {
+        while let Some(&(start, application)) = self.early.first().filter(|e| e.0 <= self.now) {
+            self.early.remove(&(start, application));
+            self.eligible.insert((self.waiting[&application].finish, application));
+        }
+    }
+
+    /// Returns the finish of the eligible budget that finishes first, and its application. `None`:
+    /// none of the waiting budgets has started.
+    pub fn first_eligible(&mut self) -> Option<(Virtual, u32)> {
+        self.become_eligible();
+        self.eligible.first().copied()
     }
 
     /// Returns the waiting applications that are at most `sectors` ahead of the waiting application

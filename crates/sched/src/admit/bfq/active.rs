@@ -67,6 +67,26 @@ impl Bfq {
         }
     }
 
+    /// Ends the turn of an application whose weight is not raised as soon as one whose weight is
+    /// raised would be selected. It may have arrived ahead of its share and become eligible only
+    /// now; otherwise it would wait for the rest of a slice.
+    pub(super) fn displace_for_raised(&mut self, now: Time) {
+        let preempts = self.rules.low_latency.is_some_and(|l| l.preempts);
+        let Some(active) = self.active.filter(|active| preempts && active.class == Class::BestEffort) else { return };
+        let a = &self.applications[active.queue];
+        if a.is_raised(now) {
+            return;
+        }
+        let Some((finish, first)) = self.best_effort.first_eligible() else { return };
+        // Where the active one would wait after its turn.
+        let stamps = self.best_effort.stamps(active.queue).expect("the active application is backlogged");
+        let again = stamps.start.after(active.charged + active.budget, stamps.weight);
+        let is_selected = a.queued == 0 || (finish, first) < (again, active.queue);
+        if is_selected && self.applications[first].is_raised(now) {
+            self.active = Some(Active { displaced: true, ..active });
+        }
+    }
+
     /// Returns why the active application's turn is over, or until when the disk idles for it.
     pub(super) fn look(&self, active: &Active, a: &Application, now: Time) -> Result<Option<Time>, Over> {
         let outranked = active.class == Class::Idle && self.best_effort.backlogged() > 0;

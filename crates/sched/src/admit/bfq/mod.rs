@@ -236,7 +236,6 @@ impl Bfq {
 impl Admission for Bfq {
     fn arrived(&mut self, queue: u32, request: &Request, now: Time) {
         self.look_at_parts(queue, now);
-        let low_latency = self.rules.low_latency;
         let (idle, far) = (self.rules.idle, self.random_beyond);
         // An application stays active until another arrives. If it returns after the idling period,
         // it starts a new turn.
@@ -269,17 +268,11 @@ impl Admission for Bfq {
         self.stands(queue, now);
         let a = &self.applications[queue];
         let (weight, budget, class) = (self.weight(a, now), self.budget_of(queue, a.budget), a.share.class);
-        let preempts = low_latency.is_some_and(|l| l.preempts) && a.is_raised(now);
         let since = match queue != ASYNCHRONOUS && idle_for <= idle {
             true => Since::Deceptively { most: self.credit(queue) },
             false => Since::Idle,
         };
         self.fair(class).activate(queue, weight, budget, since);
-        // Only if it is eligible: an application ahead of its share waits, raised or not.
-        let eligible = self.best_effort.stamps(queue).is_some_and(|s| s.start <= self.best_effort.now());
-        if let Some(active) = self.active.as_mut().filter(|_| preempts && eligible) {
-            active.displaced |= !self.applications[active.queue].is_raised(now);
-        }
     }
 
     fn turn(&mut self, now: Time) -> Turn {
@@ -299,7 +292,10 @@ impl Admission for Bfq {
                 None => Turn::Idle,
             };
         }
-        self.displace_for(overdue);
+        match overdue {
+            Some(queue) => self.displace_for(queue),
+            None => self.displace_for_raised(now),
+        }
         loop {
             let Some(active) = self.active else {
                 match self.next(now) {

@@ -157,11 +157,12 @@ pub struct LowLatency {
     /// large then means ten slices to one of each other application, with another's slice between
     /// any two whenever that one is eligible; this makes it one slice ten times as long.
     pub longer_slices: bool,
-    /// A raised application preempts the slice of one that is not raised. The paper's active
-    /// application is not preempted (section 3), nor that of its code; those of later kernels are
-    /// (`bfq_bfqq_update_budg_for_activation`). If a starting program's think
-    /// times are longer than the disk idles, each would otherwise cost the rest of a reader's
-    /// slice.
+    /// A raised application preempts the slice of one that is not raised, when it arrives or as
+    /// soon as it is not ahead of its share any more. The paper's active application is not
+    /// preempted (section 3), nor that of its code; those of later kernels are, when it arrives
+    /// (`bfq_bfqq_update_budg_for_activation`). Otherwise each think time of a starting program
+    /// that is longer than the disk idles, and each budget that it used up, would cost it the rest
+    /// of a reader's slice.
     pub preempts: bool,
     /// How long the disk idles for the next request of a raised application, whatever its pattern.
     /// The paper does not idle longer for raised applications; the kernel does

@@ -91,12 +91,12 @@ impl Bfq {
         self.targets.due().map(|(at, _)| at).filter(|at| *at > now).min().unwrap_or(Time::NEVER)
     }
 
-    /// Ends the turn of an application that is not overdue if another one is. One of the idle class
+    /// Ends the turn of an application that is not overdue, for one that is. One of the idle class
     /// dispatches a request first: its turn comes once in a long time.
-    pub(super) fn displace_for(&mut self, overdue: Option<u32>) {
-        if let (Some(queue), Some(active)) = (overdue, &mut self.active) {
+    pub(super) fn displace_for(&mut self, overdue: u32) {
+        if let Some(active) = &mut self.active {
             let stays = active.class == Class::Idle && active.since.is_none();
-            active.displaced |= active.queue != queue && !stays;
+            active.displaced |= active.queue != overdue && !stays;
         }
     }
 }

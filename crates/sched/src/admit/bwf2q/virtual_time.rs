@@ -11,7 +11,7 @@ impl Virtual {
     }
 
     /// Returns the virtual time at which further sectors have been served at a weight.
-    pub(super) fn after(self, sectors: u64, weight: u64) -> Virtual {
+    pub(crate) fn after(self, sectors: u64, weight: u64) -> Virtual {
         Virtual(self.0 + Virtual::of(sectors, weight).0)
     }
 }

@@ -113,3 +113,32 @@ fn a_raised_queue_displaces_one_selected_while_nothing_could_be_dispatched() {
     assert_eq!(d.whose(), Some(2));
     assert!(d.bfq.is_boosted(d.now));
 }
+
+#[test]
+fn a_raised_queue_preempts_as_soon_as_it_is_not_ahead_of_its_share_any_more() {
+    // Counts the requests of an established reader that are served in a row while a raised
+    // application waits: all of a slice, 63 of 2 ms, or those that it is due for a budget of the
+    // raised one, 64 / 10.
+    let most = |preempts: bool| {
+        let low_latency = BfqRules::plus().low_latency.map(|l| LowLatency { preempts, ..l });
+        let mut d = Desk::new(BfqRules { low_latency, ..BfqRules::plus() });
+        d.read(1);
+        while d.now < Time::ZERO + Dur::from_secs(10) {
+            d.serve(2_000);
+            d.read(1);
+        }
+        d.read(2);
+        let (mut run, mut most, mut got) = (0, 0, 0);
+        while got < 450 {
+            let owner = d.serve(2_000);
+            d.read(owner);
+            match owner {
+                1 => run += 1,
+                _ => (run, got) = (0, got + 1),
+            }
+            most = run.max(most);
+        }
+        most
+    };
+    assert_eq!((most(true), most(false)), (7, 63));
+}
