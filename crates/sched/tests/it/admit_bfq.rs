@@ -299,8 +299,8 @@ fn a_short_think_time_does_not_reduce_a_share() {
 
 #[test]
 fn a_new_application_is_not_charged_a_budget_for_a_slice_with_little_service() {
-    let served_in_a_row = |fairness, turns: usize| {
-        let mut d = Desk::new(BfqRules { fairness, throughput: false, ..fair() });
+    let served_in_a_row = |rules: BfqRules, turns: usize| {
+        let mut d = Desk::new(BfqRules { throughput: false, ..rules });
         (0..3).for_each(|owner| d.read(owner + 1));
         // The third is scattered and slow: a slice is over after seven requests of 20 ms.
         let mut runs = vec![];
@@ -318,8 +318,10 @@ fn a_new_application_is_not_charged_a_budget_for_a_slice_with_little_service() {
         runs
     };
     // Two slices in a row, once: afterwards it is known to be slow.
-    assert_eq!(served_in_a_row(true, 3), [14, 7, 7]);
-    assert_eq!(served_in_a_row(false, 3), [7, 7, 7]);
+    assert_eq!(served_in_a_row(fair(), 3), [14, 7, 7]);
+    assert_eq!(served_in_a_row(BfqRules { fairness: false, ..fair() }, 3), [7, 7, 7]);
+    assert_eq!(served_in_a_row(BfqRules { excepts_first_timeout: false, ..fair() }, 3), [7, 7, 7]);
+    assert!(!BfqRules::published().excepts_first_timeout);
 }
 
 #[test]

@@ -7,7 +7,8 @@
 //! because the initial seek dominates its time, and one that used most of its budget (2/3), because
 //! it is slow only due to its zone. Of slices that timed out, the first exception includes only the
 //! first one since the application began to issue requests: a scattered application is never served
-//! more than that in a slice, and would never be charged for its time. Virtual time advances by the
+//! more than that in a slice, and would never be charged for its time. (In the code that the paper
+//! measured it includes none.) Virtual time advances by the
 //! charge.
 //!
 //! The asynchronous queue is not slow, since a drive may complete its writes at any time. BFQ
@@ -40,7 +41,8 @@ impl Bfq {
         let slow = active.queue != ASYNCHRONOUS
             && u128::from(charged) * u128::from(active.slice.0) < u128::from(active.budget) * u128::from(time.0);
         let timed_out = over == Over::Timeout;
-        let little = charged <= most / 8 && (!timed_out || self.applications[active.queue].is_new());
+        let is_first = self.rules.excepts_first_timeout && self.applications[active.queue].is_new();
+        let little = charged <= most / 8 && (!timed_out || is_first);
         let excepted = self.rules.fairness && (little || charged >= active.budget - active.budget / 3);
         if (slow || timed_out) && !excepted { active.budget } else { charged }
     }

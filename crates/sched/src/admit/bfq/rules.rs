@@ -32,6 +32,10 @@ pub struct BfqRules {
     /// H-fairness (section 4.4): an application that was slow for a reason is not charged a whole
     /// budget.
     pub fairness: bool,
+    /// H-fairness does not charge a whole budget for little service in the first slice that times
+    /// out since the application began, either. The paper's text (section 4.4) says so of every
+    /// slice, and the code that it measured of none (`bfq_bfqq_expire`).
+    pub excepts_first_timeout: bool,
     /// H-write-throt (section 4.5): the factor by which a sector written by the asynchronous queue
     /// is charged. The paper charges every write; here synchronous writes are charged once, because
     /// no cache hides them, and the application's share would be a tenth of what its weight gives.
@@ -207,6 +211,7 @@ impl BfqRules {
             peak_rate: false,
             throughput: false,
             fairness: false,
+            excepts_first_timeout: false,
             write_charge: 1,
             together: false,
             visit: Dur::from_ms(40),
@@ -226,6 +231,7 @@ impl BfqRules {
     pub fn published() -> BfqRules {
         BfqRules {
             low_latency: Some(LowLatency::published()),
+            excepts_first_timeout: false,
             together: false,
             idles_past_slice: false,
             ..BfqRules::plus()
@@ -239,6 +245,7 @@ impl BfqRules {
             peak_rate: true,
             throughput: true,
             fairness: true,
+            excepts_first_timeout: true,
             write_charge: 10,
             charges_whole_asynchronous_turns: false,
             together: true,
