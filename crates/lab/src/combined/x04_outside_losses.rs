@@ -26,11 +26,13 @@ static SPEC: Spec = Spec {
         id: "X4",
         claim: "host against firmware placement with headtime's planner",
         paper: "65%",
-        rule: "at least 85%",
-        checks: &[Check { what: "free bandwidth outside, share of that inside", unit: "%", test: Test::AtLeast(85.0) }],
+        rule: "at least 90%, the latter freed of every rule of the host",
+        checks: &[Check { what: "free bandwidth outside, share of that inside", unit: "%", test: Test::AtLeast(90.0) }],
         quick: false,
         note: "Whole scans; outside with adaptive conservatism, inside with none, for there everything comes as \
-               foreseen. The table takes the way from inside to outside step by step.",
+               foreseen. Inside, the electronics, the bus and the search take no time, for background work and \
+               foreground alike, so nothing of what a host must allow for between two commands applies. The table \
+               takes the way from inside to outside step by step.",
     }],
     length: Length::Minutes,
     alone: false,
@@ -52,33 +54,30 @@ const fn fixed(us: u64) -> Conservatism {
     Conservatism::Fixed(Dur::from_us(us))
 }
 
-const fn step(
-    name: &'static str,
-    placement: Placement,
-    (noiseless, inside): (bool, bool),
-    conservatism: Conservatism,
-) -> Step {
-    Step { name, placement, towards: DriveBehaviour { noiseless, inside }, conservatism }
+const AT_ONCE: DriveBehaviour = DriveBehaviour { noiseless: true, inside: true, at_once: true };
+const INSIDE: DriveBehaviour = DriveBehaviour { at_once: false, ..AT_ONCE };
+const NO_NOISE: DriveBehaviour = DriveBehaviour { inside: false, ..INSIDE };
+const NOISE: DriveBehaviour = DriveBehaviour { noiseless: false, ..NO_NOISE };
+
+const fn step(name: &'static str, placement: Placement, towards: DriveBehaviour, conservatism: Conservatism) -> Step {
+    Step { name, placement, towards, conservatism }
 }
 
 const FIRMWARE: usize = 0;
-const HOST: usize = 3;
-const STEPS: [Step; 8] = [
-    step("inside the drive", Placement::Firmware, (true, true), fixed(0)),
-    step("outside; no noise", Placement::Host, (true, false), fixed(0)),
-    step("outside; no noise; adaptive", Placement::Host, (true, false), Conservatism::Adaptive),
-    step("outside; noise; adaptive", Placement::Host, (false, false), Conservatism::Adaptive),
-    step("outside; noise; none", Placement::Host, (false, false), fixed(0)),
-    step("outside; noise; 0.1 ms", Placement::Host, (false, false), fixed(100)),
-    step("outside; noise; 0.3 ms", Placement::Host, (false, false), fixed(300)),
-    step("inside; 0.3 ms", Placement::Firmware, (true, true), fixed(300)),
+const HOST: usize = 4;
+const STEPS: [Step; 9] = [
+    step("inside the drive", Placement::Firmware, AT_ONCE, fixed(0)),
+    step("inside; electronics and bus", Placement::Firmware, INSIDE, fixed(0)),
+    step("outside; no noise", Placement::Host, NO_NOISE, fixed(0)),
+    step("outside; no noise; adaptive", Placement::Host, NO_NOISE, Conservatism::Adaptive),
+    step("outside; noise; adaptive", Placement::Host, NOISE, Conservatism::Adaptive),
+    step("outside; noise; none", Placement::Host, NOISE, fixed(0)),
+    step("outside; noise; 0.1 ms", Placement::Host, NOISE, fixed(100)),
+    step("outside; noise; 0.3 ms", Placement::Host, NOISE, fixed(300)),
+    step("inside; electronics and bus; 0.3 ms", Placement::Firmware, INSIDE, fixed(300)),
 ];
 /// The drives of the steps, which also run the foreground without FILL.
-const DRIVES: [DriveBehaviour; 3] = [
-    DriveBehaviour { noiseless: true, inside: true },
-    DriveBehaviour { noiseless: true, inside: false },
-    DriveBehaviour { noiseless: false, inside: false },
-];
+const DRIVES: [DriveBehaviour; 4] = [AT_ONCE, INSIDE, NO_NOISE, NOISE];
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let scan = Scan::new("atlas10k", UNIT, Order::SptfSw(60), Window::Whole(MOST_SECONDS));

@@ -1,6 +1,6 @@
 //! One run with background work and an endless foreground.
 
-use headtime_disk::profile::{self, Profile};
+use headtime_disk::profile::{self, BusSpec, Overheads, Profile};
 use headtime_disk::{Dur, Time};
 use headtime_sched::{Algorithm, Conservatism, FillConfig, Order, Placement};
 use headtime_sim::background::Jobs;
@@ -40,6 +40,9 @@ pub(crate) struct DriveBehaviour {
     pub noiseless: bool,
     /// It has none of a drive's autonomous behaviour towards a host.
     pub inside: bool,
+    /// Its electronics and its bus take no time, and neither does the scheduler: nothing is left of
+    /// what a host has to allow for.
+    pub at_once: bool,
 }
 
 impl ScanRun {
@@ -74,9 +77,15 @@ impl ScanRun {
 
     /// The simulation of this run.
     pub(crate) fn simulation(&self, spec: &Spec) -> Result<Simulation, RunError> {
-        let mut setup = Setup { belief: self.belief.as_ref(), ..Setup::new(&self.profile, self.order, self.seed) };
-        if let Some(fill) = &self.fill {
-            setup = setup.filled(fill.clone());
+        let mut profile = self.profile.clone();
+        let mut fill = self.fill.clone();
+        if self.towards.is_some_and(|towards| towards.at_once) {
+            (profile.electronics.overheads, profile.electronics.bus) = (Overheads::default(), BusSpec::default());
+            fill = fill.map(|fill| FillConfig { search_time: Dur::ZERO, ..fill });
+        }
+        let mut setup = Setup { belief: self.belief.as_ref(), ..Setup::new(&profile, self.order, self.seed) };
+        if let Some(fill) = fill {
+            setup = setup.filled(fill);
         }
         if let Some(towards) = self.towards {
             setup.drive.noiseless = towards.noiseless;

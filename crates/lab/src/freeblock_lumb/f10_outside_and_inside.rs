@@ -143,3 +143,38 @@ fn chart(lines: [&Line; 3]) -> Chart {
         series: series.collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use headtime_sim::workload::oltp;
+
+    use super::*;
+    use crate::common::scan_run::{DriveBehaviour, ScanRun, free_mb_s};
+
+    /// Returns free MB/s and foreground requests per second, at 0.3 ms if gaps are filled.
+    fn run(placement: Option<Placement>, towards: Option<DriveBehaviour>) -> (f64, f64) {
+        let mut run = ScanRun::new(&SPEC, "atlas10k", Order::SptfSw(60), oltp(), 1).unwrap().seconds(200);
+        if let Some(placement) = placement {
+            run = run.with(Algorithm::AngleEpFrag, placement, Conservatism::Fixed(Dur::from_us(300)));
+        }
+        run.towards = towards;
+        let (stats, _) = run.scan(&SPEC, 8, &mut ()).unwrap();
+        (free_mb_s(&stats, run.profile.sector_bytes), stats.per_second())
+    }
+
+    /// F10b, and what the rule is for: outside the drive, a scheduler without it is not free.
+    #[test]
+    fn without_the_no_track_rule_there_is_more_inside_the_drive_and_a_loss_outside() {
+        let [inside, no_track, host] =
+            [Placement::Firmware, Placement::FirmwareNoTrack, Placement::Host].map(|p| run(Some(p), None).0);
+        let apart = |mb_s: f64| 100.0 * (mb_s / host - 1.0).abs();
+        println!("F10b: {:.1}% from the host's rate, without the rule {:.1}%", apart(no_track), apart(inside));
+        let outside = Some(DriveBehaviour { noiseless: false, inside: false, at_once: false });
+        let alone = run(None, outside).1;
+        let loss = |placement| 100.0 * (1.0 - run(Some(placement), outside).1 / alone);
+        let (with, without) = (loss(Placement::Host), loss(Placement::Firmware));
+        println!("outside: the foreground loses {with:.2}%, without the rule {without:.2}%");
+        assert!(apart(no_track) <= 4.0 && apart(inside) > 4.0, "{no_track} {inside} {host}");
+        assert!(with < 1.0 && without >= 2.0, "{with} {without}");
+    }
+}

@@ -18,7 +18,8 @@
 //!
 //! The three conditions permit: anything after a write or for a request that writes; a read on the
 //! track that the head comes from if it ends with the track's last LBN, on another track, or early
-//! enough; and on drives without this habit, or inside the drive, everything.
+//! enough. On drives without this habit, and inside the drive, no read-ahead delays anything, and
+//! the second and third conditions are left.
 
 use headtime_disk::{Dur, Head, Kind, Model, Place, Time};
 
