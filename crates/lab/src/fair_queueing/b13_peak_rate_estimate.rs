@@ -35,7 +35,8 @@ static SPEC: Spec = Spec {
             Check { what: "the same, begun with twice the usual rate", unit: "%", test: Test::AtMost(10.0) },
             Check { what: "old estimator against the same", unit: "%", test: Test::AtLeast(10.0) },
         ],
-        quick: true,
+        // In the 60 s of a quick run the estimate is still on its way: 17% below.
+        quick: false,
         note: "The true average is the mean over the ten files, each read alone.",
     }],
     length: Length::Minutes,
