@@ -36,6 +36,18 @@ fn what_is_left_out_is_as_usual_and_paths_lie_beside_the_file() {
 }
 
 #[test]
+fn a_drive_that_orders_commands_itself_is_one_with_a_command_queue_to_the_policy() {
+    let ncq = |outstanding: u32| {
+        let keys = format!("[scheduler]\noutstanding = {outstanding}\n[listen]");
+        match read(&GOOD.replace("[listen]", &keys)).unwrap().policy() {
+            Policy::Bfq(rules) => rules.ncq,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([2, 3, 32].map(ncq), [false, true, true]);
+}
+
+#[test]
 fn a_value_of_the_wrong_kind_is_said_with_its_line_and_key() {
     let whole = "expected a whole number from 0 to 4294967295, found integer";
     let size = "expected bytes, or in quotes a number and KiB, MiB, GiB, TiB, KB, MB, GB or TB, found";
