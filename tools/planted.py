@@ -77,7 +77,7 @@ FAULTS = [
     ),
     (
         "a point-in-time task preserves nothing",
-        SERVE + "engine/mod.rs",
+        SERVE + "engine/submitting.rs",
         "if let Some(old) = self.background.to_preserve(&range) {",
         "if let Some(old) = self.background.to_preserve(&range).filter(|_| false) {",
     ),

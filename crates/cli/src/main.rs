@@ -77,6 +77,8 @@ enum Cmd {
     #[cfg(feature = "full")]
     Copy(cmd::copy::Copy),
     #[cfg(feature = "full")]
+    Reorganise(cmd::reorganise::Reorganise),
+    #[cfg(feature = "full")]
     Task(cmd::task::Task),
     #[cfg(feature = "full")]
     Attach(cmd::attach::Attach),
@@ -115,6 +117,8 @@ impl Cmd {
             | Cmd::Scrub(_)
             | Cmd::Search(_)
             | Cmd::Backup(_)
+            | Cmd::Copy(_)
+            | Cmd::Reorganise(_)
             | Cmd::Task(_)
             | Cmd::Destage(_)
             | Cmd::Stream(_)
@@ -179,6 +183,8 @@ fn main() -> ExitCode {
         Cmd::Backup(a) => cmd::backup::run(a),
         #[cfg(feature = "full")]
         Cmd::Copy(a) => cmd::copy::run(a),
+        #[cfg(feature = "full")]
+        Cmd::Reorganise(a) => cmd::reorganise::run(a),
         #[cfg(feature = "full")]
         Cmd::Task(a) => cmd::task::run(a),
         #[cfg(feature = "full")]

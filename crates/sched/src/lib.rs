@@ -15,7 +15,8 @@
 //! put into the rotational gap before it and into idle time: applications register tasks
 //! ([`TaskSpec`]) and receive [`TaskEvent`]s.
 //!
-//! [`write_cache`] is a write-back cache as a state machine, which writes with such tasks.
+//! [`layout`] is the bookkeeping of a reorganised layout. [`write_cache`] is a write-back cache as
+//! a state machine, which writes with such tasks.
 //!
 //! # Internal structure
 //!
@@ -40,6 +41,7 @@ mod fill;
 mod flight;
 #[doc(hidden)]
 pub mod internals;
+pub mod layout;
 mod list;
 mod merge;
 mod names;

@@ -15,12 +15,13 @@ use tokio_rustls::TlsAcceptor;
 use crate::backing::{self, BackingError};
 use crate::config::{Config, ConfigError, MAX_OUTSTANDING};
 use crate::device::virtual_drive::{VirtualDrive, VirtualDriveError};
+use crate::layout::Area;
 use crate::net::descriptors::Sockets;
 use crate::net::exports::Exports;
 use crate::net::tls::{self, TlsError};
 use crate::note::Note;
 use crate::record::Header;
-use crate::server::{CAPACITY, Caches, ControlAt, Service};
+use crate::server::{CAPACITY, CAPACITY_FOR_LAYOUTS, Caches, ControlAt, Service};
 use crate::streams::{self, Grounds};
 
 /// The fewest commands at the drive that hide its overheads, and leave it no choice of order.
@@ -103,6 +104,7 @@ pub struct Assembly {
     sectors: u64,
     exports: Exports,
     caches: Vec<(u32, Limits)>,
+    areas: Vec<(u32, Area)>,
     streams: Vec<(u32, Stream)>,
     guarantees: Option<Guarantees>,
     core: CoreConfig,
@@ -138,6 +140,7 @@ impl Assembly {
         let (sectors, sector_bytes) = (model.geometry.capacity(), profile.sector_bytes);
         let specs = config.exports(sectors, sector_bytes).map_err(misfit(&config))?;
         let exports = Exports::new(specs, sectors, sector_bytes).map_err(|e| misfit(&config)(e.to_string()))?;
+        let areas = config.areas(&exports.specs, sectors, sector_bytes).map_err(misfit(&config))?;
         config.exports.iter().for_each(|e| _ = exports.set(&e.name, e.settings()));
         let streams = config.streams(sector_bytes).map_err(misfit(&config))?;
         let s = &config.scheduler;
@@ -146,7 +149,8 @@ impl Assembly {
         let max_outstanding =
             if is_virtual { s.outstanding.min(profile.electronics.queue.depth) } else { s.outstanding };
         let fill = s.fill_config(config.disk.seed);
-        let core = CoreConfig::new(s.order).with_outstanding(max_outstanding).with_capacity(CAPACITY).with_fill(fill);
+        let capacity = CAPACITY + if areas.is_empty() { 0 } else { CAPACITY_FOR_LAYOUTS };
+        let core = CoreConfig::new(s.order).with_outstanding(max_outstanding).with_capacity(capacity).with_fill(fill);
         let tls = match config.tls() {
             Some((files, required)) => Some((tls::acceptor(&files)?, required)),
             None => None,
@@ -160,6 +164,7 @@ impl Assembly {
             sectors,
             exports,
             caches,
+            areas,
             streams,
             guarantees,
             core,
@@ -210,6 +215,11 @@ impl Assembly {
     /// Returns the exports with a write cache, by number, and the limits of each cache.
     pub fn caches(&self) -> &[(u32, Limits)] {
         &self.caches
+    }
+
+    /// Returns the reorganised exports, by number.
+    pub fn areas(&self) -> &[(u32, Area)] {
+        &self.areas
     }
 
     /// Returns the streams of the configuration, by export number.
@@ -301,6 +311,16 @@ impl Assembly {
         Ok(core)
     }
 
+    /// Returns the number of a reorganised export.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn reorganised(&self, name: &str) -> Result<u32, AssemblyError> {
+        let number = self.exports.number(name).filter(|number| self.areas.iter().any(|(export, _)| export == number));
+        let none = || misfit(&self.config)(format!("expected a reorganised export \"{name}\", found none"));
+        Ok(number.ok_or_else(none)?)
+    }
+
     /// Returns the server's settings, without a recording.
     pub fn service(&self, note: Note) -> Service {
         let fills = self.core.fill.is_some();
@@ -311,6 +331,7 @@ impl Assembly {
         service.grounds = guarantees.map(|g| Arc::clone(&g.grounds)).unwrap_or_default();
         service.tls = self.tls.clone();
         service.caches = Caches { exports: self.caches.clone(), fills };
+        service.layouts = self.areas.clone();
         service.metrics = self.config.metrics_address();
         service.control = self.config.listen.control.clone().map(|path| ControlAt {
             path,

@@ -7,6 +7,7 @@
 mod error;
 mod names;
 mod rates;
+mod reorganise;
 mod scheduler;
 mod size;
 mod stream;
@@ -143,6 +144,8 @@ pub struct Export {
     write_cache: Option<Spanned<Size>>,
     /// Its guarantees as a stream.
     pub stream: Option<stream::StreamTable>,
+    /// Where its hot units are moved to.
+    pub reorganise: Option<reorganise::ReorganiseTable>,
 }
 
 fn one() -> u64 {
@@ -213,6 +216,19 @@ impl Config {
             if e.stream.is_some() && !config.scheduler.has_guarantees {
                 let found = admit.as_deref().unwrap_or("nothing").escape_debug().to_string();
                 return Err(wrong(&key("stream"), "scheduler.admit = \"das\" beside it", found));
+            }
+            if let Some(table) = &e.reorganise {
+                if let Some((k, expected, found)) = table.odd_size() {
+                    return Err(wrong(&key(&format!("reorganise.{k}")), &expected, found));
+                }
+                let beside = [
+                    (e.write_cache.is_some(), "an export without a write cache", "write-cache"),
+                    // A request in several places takes longer than it was promised.
+                    (config.scheduler.has_guarantees, "a scheduler without guarantees", "scheduler.admit = \"das\""),
+                ];
+                if let Some((_, expected, found)) = beside.into_iter().find(|b| b.0) {
+                    return Err(wrong(&key("reorganise"), expected, found.into()));
+                }
             }
             if e.latency_target_ms.is_some() && !config.knows_latency_targets() {
                 let found = admit.as_deref().unwrap_or("nothing").escape_debug().to_string();

@@ -16,6 +16,9 @@ pub mod control {
     pub mod incoming {
         pub use crate::control::incoming::{MAX_ANSWERED, MAX_CONNECTIONS, MAX_STREAMS};
     }
+    pub mod layouts {
+        pub use crate::control::layouts::{Ended, Layouts, MoveError};
+    }
     pub mod rpc {
         pub use crate::control::rpc::over;
     }

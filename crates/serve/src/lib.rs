@@ -17,6 +17,7 @@
 //! * [`plain`]: text from clients and servers, made safe to print
 //! * [`private`]: files that other users cannot read
 //! * [`record`]: traces of client requests, which the simulator replays
+//! * [`layout`]: the block map of a reorganised export on the disk
 //! * [`config`]: the configuration file; [`assembly`]: a server from it
 //! * [`server`]: the whole server, from start to shutdown
 //! * [`destage`]: an export with a write-back cache, a client of the control interface
@@ -37,6 +38,7 @@ pub mod control;
 pub mod destage;
 pub mod device;
 pub mod engine;
+pub mod layout;
 mod metrics;
 pub mod net;
 pub mod note;

@@ -26,16 +26,18 @@ use crate::engine::messages::EngineMessage;
 use crate::engine::pieces::MAX_PIECES;
 use crate::engine::snapshot::Snapshot;
 use crate::engine::{End, Engine};
+use crate::layout::{Area, LayoutError, UNIT_BYTES};
 use crate::net::address::{Address, ListenError};
 use crate::net::budget::{Budget, MAX_REQUESTS};
 use crate::net::connection::Shared;
 use crate::net::descriptors::Sockets;
-use crate::net::exports::{ExportSpec, Exports};
+use crate::net::exports::{ExportSpec, Exports, MAX_EXPORTS};
 use crate::net::listener::accept;
 use crate::note::{About, Note};
 use crate::record::{NewRecording, Recorder, Recording};
 use crate::streams::{Grounds, Live};
 use crate::{control, metrics};
+use control::layouts::Layouts;
 
 mod handle;
 mod watching;
@@ -45,6 +47,13 @@ pub use handle::Handle;
 /// Requests that the core must be able to hold: each write may need one read before it
 /// ([`crate::engine::image`]), large requests are in pieces, and there is the final flush.
 pub const CAPACITY: usize = 2 * (MAX_REQUESTS + MAX_CACHED) + MAX_PIECES + 1;
+/// Bytes in flight of all clients.
+const MAX_BYTES_IN_FLIGHT: u64 = 256 << 20;
+/// Further requests with reorganised exports: each may be in as many places as it has units, and
+/// one more if it does not begin with one, and each of them may need a read before it. Each export
+/// writes its map.
+pub const CAPACITY_FOR_LAYOUTS: usize =
+    2 * ((MAX_BYTES_IN_FLIGHT / *UNIT_BYTES.start()) as usize + MAX_REQUESTS) + MAX_EXPORTS;
 /// Calls other than requests that may be queued for the engine.
 pub const MAX_CALLS: usize = 4096;
 /// Messages of the server itself: of its streams, each from a thread of its own (tokio has at most
@@ -74,6 +83,10 @@ pub struct Service {
     pub control: Option<ControlAt>,
     /// The exports with a write cache.
     pub caches: Caches,
+    /// The reorganised exports, by number.
+    pub layouts: Vec<(u32, Area)>,
+    /// Those of them whose map is written for the first time.
+    pub new_maps: Vec<u32>,
     /// The address of the metrics endpoint, a loopback address; `None` if there is none.
     pub metrics: Option<SocketAddr>,
     /// The drive's figures for the guarantees of streams; `None` if there are no streams.
@@ -110,11 +123,13 @@ impl Service {
             exports,
             limits: Limits::default(),
             clients: 64,
-            bytes: 256 << 20,
+            bytes: MAX_BYTES_IN_FLIGHT,
             handshake: Duration::from_secs(10),
             tls: None,
             control: None,
             caches: Caches::default(),
+            layouts: Vec::new(),
+            new_maps: Vec::new(),
             metrics: None,
             streams: None,
             grounds: Arc::default(),
@@ -146,6 +161,9 @@ pub enum ServeError {
     /// Data of a write cache could not be written.
     #[error("{0} bytes were acknowledged and are not on the disk: they are lost")]
     Lost(u64),
+    /// The block map of a reorganised export cannot be used.
+    #[error("export \"{0}\", reorganise: {1}")]
+    Layout(String, LayoutError),
     /// A write cache's task panicked: a bug. The amount of lost data is unknown.
     #[error("a write cache failed: what was acknowledged and not flushed may be lost")]
     CacheFailed,
@@ -245,9 +263,21 @@ impl Server {
             names: Arc::clone(&names),
             streams: None,
             cached: control::caches::Cached::new(service.caches.exports.iter().map(|e| e.0)),
+            layouts: Layouts::new(&service.layouts, &service.exports, outbox.clone()),
             cache: None,
         };
-        let export_names = service.exports.specs.iter().map(|s| s.name.clone()).collect();
+        let export_names: Vec<String> = service.exports.specs.iter().map(|s| s.name.clone()).collect();
+        // Before the first request of a client.
+        if let Err((export, why)) = runtime.block_on(interface.layouts.load(&service.new_maps)) {
+            let _ = outbox.send(EngineMessage::End);
+            return Err(ServeError::Layout(export_names[export as usize].clone(), why));
+        }
+        for (export, name) in (0..).zip(&export_names) {
+            if let Some(moved @ 1..) = interface.layouts.moved(export) {
+                let undo = "before the reserve is removed from the configuration: 'headtime reorganise --undo'";
+                (service.note)(About::Server, format!("export \"{name}\": {moved} units are in its reserve; {undo}"));
+            }
+        }
         let caches = service.caches.start(&runtime, &interface, &service.note);
         let caches = caches.map_err(|e| ServeError::System("a write cache", e))?;
         // The clients of write caches are NBD clients. Other clients of the interface are served

@@ -20,6 +20,8 @@ pub mod load;
 #[cfg(feature = "full")]
 pub mod profiles;
 #[cfg(feature = "full")]
+pub mod reorganise;
+#[cfg(feature = "full")]
 pub mod reproduce;
 #[cfg(feature = "full")]
 pub mod scrub;

@@ -29,7 +29,7 @@ use streams::Reloading;
 ///
 /// Reads a configuration file (examples/serve.toml is one), serves its exports until SIGTERM or
 /// Ctrl-C, and then completes the requests in flight. Background applications connect to the
-/// control interface: `headtime scrub`, `backup`, `destage`, `task`, `top`.
+/// control interface: `headtime scrub`, `backup`, `reorganise`, `destage`, `task`, `top`.
 #[derive(Debug, Args)]
 pub struct Serve {
     /// The configuration, TOML
@@ -42,6 +42,10 @@ pub struct Serve {
     /// (docs/traces.md); `headtime simulate --trace FILE --trace-format recording` replays it
     #[arg(long, value_name = "FILE", value_parser = figures::output(), conflicts_with = "check")]
     record: Option<PathBuf>,
+    /// Write the first block map of this export, which is to be reorganised (export.reorganise):
+    /// once, before anything was moved
+    #[arg(long, value_name = "EXPORT", conflicts_with = "check")]
+    new_map: Vec<String>,
     /// Print one JSON object on stdout at exit
     #[arg(long)]
     json: bool,
@@ -83,6 +87,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         let new = args.record.as_deref().map(|path| NewRecording::create(path, assembly.recording_header()));
         new.transpose().map_err(Failure::input)
     };
+    let new_maps: Result<Vec<u32>, _> = args.new_map.iter().map(|name| assembly.reorganised(name)).collect();
+    let new_maps = new_maps.map_err(Failure::input)?;
     let reload = reload(&args.config, assembly.config(), assembly.exports(), Reloading::of(&assembly));
     let hooks = Hooks { reload: Some(reload), server: None };
     let title = assembly.profile().title.clone();
@@ -94,7 +100,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
             let record = create(&assembly)?;
             real::become_user(account)?;
             let core = assembly.core().map_err(Failure::input)?;
-            let service = Service { record, ..assembly.service(log::note()) };
+            let service = Service { record, new_maps, ..assembly.service(log::note()) };
             running::serve(core, device, service, hooks, &title, args.json)
         }
         (None, device) => {
@@ -105,7 +111,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
             let record = create(&assembly)?;
             real::become_user(account)?;
             let core = assembly.core().map_err(Failure::input)?;
-            let service = Service { record, ..assembly.service(log::note()) };
+            let service = Service { record, new_maps, ..assembly.service(log::note()) };
             let done = running::serve(core, device, service, hooks, &title, args.json);
             if let Some(tuning) = tuning {
                 real::put_back(tuning);

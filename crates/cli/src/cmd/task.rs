@@ -8,7 +8,7 @@ use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::hand::{self, Reading, Writing, Written};
 use headtime_serve::apps::image::{Image, beside, name_fits, remove, take_name};
 use headtime_serve::apps::job::{End, Job};
-use headtime_serve::apps::link::{answer, disk, look};
+use headtime_serve::apps::link::{answer, disk, in_place, look};
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::runner;
 use headtime_serve::apps::scrub::{Report, Scrub};
@@ -254,6 +254,7 @@ async fn reading(args: &Read, job: Job, stop: watch::Receiver<bool>) -> Result<(
         name_fits(path)?;
     }
     let (_, info) = answer(&job.control, &stop, look(&job.control)).await?;
+    args.range.iter().try_for_each(|range| in_place(&info, range))?;
     let wanted = args.range.iter().map(|r| r.count).fold(0, u64::saturating_add);
     let unit = args.unit.unit.unwrap_or_else(|| usual_unit(wanted, info.sector_bytes));
     let units = Units::new(args.range.clone(), unit, info.sectors, info.sector_bytes)?;

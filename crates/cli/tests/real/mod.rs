@@ -13,6 +13,7 @@ mod nbd_client;
 mod power;
 mod rates;
 mod recording;
+mod reorganised;
 mod segments;
 mod servers;
 mod streams;

@@ -18,6 +18,7 @@
 //! | S14 | section 4.8 | `s14_adaptive_conservatism` |
 //! | S15 | section 4.5 | `s15_lottery` |
 //! | S16 | section 2.1 | `s16_random_calls` |
+//! | S17 | section 1 | `s17_reorganised_layout` |
 
 mod algorithm_comparison;
 mod background_run;
@@ -38,6 +39,7 @@ mod s13_write_back_cache;
 mod s14_adaptive_conservatism;
 mod s15_lottery;
 mod s16_random_calls;
+mod s17_reorganised_layout;
 mod zone_scan;
 
 use crate::experiment::Experiment;
@@ -60,4 +62,5 @@ pub(crate) const ALL: &[Experiment] = &[
     s14_adaptive_conservatism::S14,
     s15_lottery::S15,
     s16_random_calls::S16,
+    s17_reorganised_layout::S17,
 ];

@@ -25,7 +25,7 @@ use super::coverage::{Place, places};
 use super::error::{AppError, plain_or_none};
 use super::image::{Image, beside, name_fits, remove, take_name};
 use super::job::{End, Job, Sink, Status};
-use super::link::{answer, covered, disk, export, look};
+use super::link::{answer, covered, disk, export, in_place, look};
 use super::progress::{Notes, Progress};
 use super::ranges::Ranges;
 use super::runner;
@@ -186,6 +186,7 @@ pub async fn run(
     name_fits(&b.image)?;
     let (_, info) = answer(&b.job.control, &stop, look(&b.job.control)).await?;
     let (what, range) = covered(&info, b.export.as_deref())?;
+    in_place(&info, &range)?;
     for e in info.exports.iter().filter(|e| e.write_cache) {
         if range.overlaps(&TaskRange { lbn: e.first, count: e.sectors }) {
             watch(Step::Cached(&e.name));

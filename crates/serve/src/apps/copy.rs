@@ -24,7 +24,7 @@ use super::error::AppError;
 use super::image::{beside, remove};
 use super::job::{End, Job, Sink, Stage, Status};
 use super::journal::{Journal, lock};
-use super::link::{answer, covered, disk, export, look};
+use super::link::{answer, covered, disk, export, in_place, look};
 use super::progress::{Notes, Progress, may_begin_anew};
 use super::runner;
 use super::sums::{Known, Sums, sum};
@@ -195,6 +195,7 @@ impl Side {
     async fn look(at: &Socket, name: Option<&str>, stop: &watch::Receiver<bool>) -> Result<Side, AppError> {
         let (_, info) = answer(at, stop, look(at.clone())).await?;
         let (what, range) = covered(&info, name)?;
+        in_place(&info, &range)?;
         Ok(Side { info, what, range })
     }
 

@@ -131,6 +131,23 @@ pub enum AppError {
         /// The existing exports.
         there: String,
     },
+    /// The export is not reorganised.
+    #[error("export {name:?}: expected a reserve in the server's configuration (export.reorganise), found none")]
+    NotReorganised {
+        /// Its name.
+        name: String,
+    },
+    /// Units of an export are in its reserve, so its sectors are not what its clients see.
+    #[error(
+        "{moved} units of export {name:?} are in its reserve: 'headtime reorganise --undo' brings them home, or read \
+         the export as its client"
+    )]
+    Reorganised {
+        /// Its name.
+        name: String,
+        /// Units that are not at home.
+        moved: u64,
+    },
     /// The server does no background work.
     #[error(
         "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is \

@@ -158,6 +158,8 @@ pub async fn write(
             | Event::Delivered(_)
             | Event::Suspended(_)
             | Event::End(_)
+            | Event::Moving(_)
+            | Event::Settled(_)
             | Event::Broken(_) => {}
         }
         watch(done.written_bytes + done.superseded_bytes + done.failed_bytes, total);

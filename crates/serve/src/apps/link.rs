@@ -78,6 +78,17 @@ pub fn covered(info: &InfoReply, name: Option<&str>) -> Result<(String, TaskRang
     })
 }
 
+/// Checks that what is read is what clients have written: no unit of a reorganised export in the
+/// range is elsewhere.
+pub fn in_place(info: &InfoReply, range: &TaskRange) -> Result<(), AppError> {
+    let elsewhere =
+        |e: &&Export| e.moved_units.unwrap_or(0) > 0 && range.overlaps(&TaskRange { lbn: e.first, count: e.sectors });
+    match info.exports.iter().find(elsewhere) {
+        Some(e) => Err(AppError::Reorganised { name: e.name.clone(), moved: e.moved_units.unwrap_or(0) }),
+        None => Ok(()),
+    }
+}
+
 impl Link {
     /// Creates a link over a session whose window is `window` sectors.
     pub fn new(session: Session, window: u64) -> Link {

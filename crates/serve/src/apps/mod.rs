@@ -9,7 +9,8 @@
 //! * [`runner`]: the common part: a session with its tasks, through restarts of either side;
 //!   [`link`]: its connection; `narrow`: finding the bad sectors of unreadable units
 //! * [`sums`]: a file with a checksum per unit; [`journal`]: where a journal is
-//! * [`scrub`], [`image`] with [`backup`], [`copy`], [`search`], [`hand`]: the applications
+//! * [`scrub`], [`image`] with [`backup`], [`copy`], [`search`], [`reorganise`], [`hand`]: the
+//!   applications
 
 pub mod backup;
 pub mod copy;
@@ -24,6 +25,7 @@ mod narrow;
 pub mod pace;
 pub mod progress;
 pub(crate) mod ranges;
+pub mod reorganise;
 pub mod runner;
 pub mod scrub;
 pub mod search;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::coverage::Coverage;
 use super::error::AppError;
 use super::job::{End, Job, Sink, Status};
-use super::link::{answer, covered, disk, export, look};
+use super::link::{answer, covered, disk, export, in_place, look};
 use super::progress::{Notes, Progress};
 use super::runner;
 use super::units::{Units, usual_unit};
@@ -123,6 +123,7 @@ pub async fn run(
 ) -> Result<(Report, End), AppError> {
     let (_, info) = answer(&plan.job.control, &stop, look(&plan.job.control)).await?;
     let (what, range) = covered(&info, plan.export.as_deref())?;
+    in_place(&info, &range)?;
     let unit = plan.unit.unwrap_or_else(|| usual_unit(range.count, info.sector_bytes));
     let units = Units::new(vec![range], unit, info.sectors, info.sector_bytes)?;
     let least = (MAX_PATTERN as u64).div_ceil(u64::from(info.sector_bytes));

@@ -3,6 +3,7 @@
 //! * [`service`]: the served disk; [`rpc`]: its calls; [`session`]: one freeblock session;
 //!   [`events`]: its events as messages; [`streams`]: exports with guarantees; [`counts`]: counters
 //!   as messages
+//! * [`caches`], [`layouts`]: exports with a write cache, and reorganised ones
 //! * [`incoming`]: bounded connections; [`arriving`]: bounded incoming messages
 //! * [`client`]: the client side, used by the background applications; [`socket`]: its address
 
@@ -13,6 +14,7 @@ pub mod client;
 pub(crate) mod counts;
 pub(crate) mod events;
 pub(crate) mod incoming;
+pub(crate) mod layouts;
 pub(crate) mod rpc;
 pub(crate) mod service;
 pub(crate) mod session;

@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
-use headtime_sched::SessionId;
+use headtime_sched::{SessionId, TaskRange};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::Stream;
@@ -14,11 +14,12 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::arriving::Bounded;
 use super::incoming::{MAX_STREAMS, incoming};
+use super::layouts::MoveError;
 use super::service::Service;
 use super::v1::control_server::{Control, ControlServer};
 use super::v1::{
     self, ChangeReply, ChangeRequest, CloseStreamReply, CloseStreamRequest, Export, InfoReply, InfoRequest,
-    SessionEvent, Snapshot, StatisticsRequest, StreamReply, StreamRequest, change_request,
+    LayoutReply, LayoutRequest, SessionEvent, Snapshot, StatisticsRequest, StreamReply, StreamRequest, change_request,
 };
 use super::{CONNECTION_WINDOW, MAX_MESSAGE, STREAM_WINDOW, session, streams};
 use crate::engine::messages::SessionCall;
@@ -43,6 +44,7 @@ impl Control for Service {
             read_only: s.read_only,
             weight: settings.share.weight,
             write_cache: self.cached.has(at as u32),
+            moved_units: self.layouts.moved(at as u32),
         });
         Ok(Response::new(InfoReply {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -119,6 +121,23 @@ impl Control for Service {
     async fn close_stream(&self, request: Request<CloseStreamRequest>) -> Result<Response<CloseStreamReply>, Status> {
         streams::close(self.streams.as_ref(), &self.exports, &request.into_inner().export).await?;
         Ok(Response::new(CloseStreamReply {}))
+    }
+
+    async fn layout(&self, request: Request<LayoutRequest>) -> Result<Response<LayoutReply>, Status> {
+        let name = request.into_inner().export;
+        let unknown = || Status::not_found(format!("no export {name:?}"));
+        let export = self.exports.number(&name).ok_or_else(unknown)?;
+        let none = || Status::failed_precondition(format!("export {name:?}: {}", MoveError::NotReorganised));
+        let view = self.layouts.view(export, &self.engine).await?.ok_or_else(none)?;
+        let range = |r: TaskRange| Some(v1::Range { lbn: r.lbn, count: r.count });
+        Ok(Response::new(LayoutReply {
+            unit_sectors: view.map.unit_sectors(),
+            part: range(view.map.part()),
+            slots: range(view.map.reserve()),
+            moved: view.map.moved().map(|(unit, slot)| v1::UnitMove { unit, slot: Some(slot) }).collect(),
+            hot: view.hot.iter().map(|h| v1::HotUnit { unit: h.unit, count: h.count, next: h.next }).collect(),
+            accesses: view.accesses,
+        }))
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::caches::Cached;
 use super::counts;
+use super::layouts::Layouts;
 use super::v1::Snapshot;
 use crate::engine::inbox::{Outbox, SendError};
 use crate::engine::messages::EngineMessage;
@@ -35,6 +36,8 @@ pub struct Service {
     pub streams: Option<Live>,
     /// The exports with a write cache of this server.
     pub cached: Cached,
+    /// The reorganised exports.
+    pub layouts: Layouts,
     /// Set if this service is used by a write cache of this server and not by clients.
     pub cache: Option<ForCache>,
 }

@@ -1,5 +1,9 @@
 //! One freeblock session of a client: forwards its calls to the engine and the engine's events to
 //! the client.
+//!
+//! * `moving`: moves of units of reorganised exports
+
+mod moving;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -25,6 +29,7 @@ use crate::net::budget::{ClientId, Share};
 use crate::net::connection::UNREAD_TIMEOUT;
 use crate::net::exports::MAX_BYTES;
 use crate::plain::plain;
+use moving::Moving;
 
 /// The status of a session whose client does not read its events.
 const OVERRUN_STATUS: &str = "the client does not fetch its events; the session was closed";
@@ -99,6 +104,7 @@ struct Session {
     asked: BTreeMap<u64, (u64, u64)>,
     /// The number of the last request.
     next: u64,
+    moving: Moving,
     /// A request that waits for its share of the budget; no call is read until it has it.
     waiting: Option<(v1::Foreground, Kind, Room)>,
     /// Requests whose answers the client has not read, and the bytes requested by them.
@@ -144,6 +150,7 @@ async fn open<C: Calls>(service: &Service, calls: &mut C) -> Result<(Session, Re
         answers,
         asked: BTreeMap::new(),
         next: 0,
+        moving: Moving::default(),
         waiting: None,
         owed: (0, 0),
         _events: held,
@@ -266,6 +273,7 @@ impl Session {
                     && let Some(id) = self.tasks.remove(&t.task)
                 {
                     self.names.remove(&id);
+                    self.moving.ends_writing(id);
                 }
                 (Some(t.task), done)
             }
@@ -288,6 +296,8 @@ impl Session {
             }
             ClientCall::Data(d) => return self.data(d).await,
             ClientCall::Foreground(f) => return self.foreground(f).await,
+            ClientCall::Moves(m) => return self.begin_moves(m).await.map(Some),
+            ClientCall::Settle(s) => return self.settle(s).await.map(Some),
         };
         Ok(done.err().map(|why| refused(task, &why)))
     }
@@ -311,27 +321,33 @@ impl Session {
         }
         let ranges: Vec<TaskRange> = r.ranges.iter().map(|r| TaskRange { lbn: r.lbn, count: r.count }).collect();
         if kind == Kind::Write
-            && let Some(why) = self.forbids(&ranges)
+            && let Some(why) = self.forbids_task(&ranges)
         {
             return Ok(refused(task, &why));
         }
+        let of_one_moment = if r.point_in_time { ranges.clone() } else { Vec::new() };
         let spec = TaskSpec { kind, ranges, blksize: r.blksize, min_pickup: r.min_pickup };
         let (session, point_in_time) = (self.id, r.point_in_time);
         let register = |reply| SessionCall::Register { session, spec, point_in_time, reply };
-        Ok(match self.service.engine.session_call(register).await? {
+        let registered = self.service.engine.session_call(register).await?;
+        // Units that move after the registration leave what is to be read in its place.
+        if let Ok(id) = &registered
+            && let Some(why) = self.service.layouts.elsewhere(&self.service.exports, &of_one_moment)
+        {
+            let _ = self.call(|reply| SessionCall::Abort { session, task: *id, reply }).await?;
+            return Ok(refused(task, &why));
+        }
+        Ok(match registered {
             Ok(id) => {
                 self.tasks.insert(r.task, id);
                 self.names.insert(id, r.task);
+                if kind == Kind::Write {
+                    self.moving.begins_writing(id);
+                }
                 ClientEvent::Registered(v1::TaskRef { task: r.task })
             }
             Err(why) => refused(task, &why.to_string()),
         })
-    }
-
-    /// Returns why this session must not write these ranges.
-    fn forbids(&self, ranges: &[TaskRange]) -> Option<String> {
-        let client = self.service.cache.is_none();
-        client.then(|| self.service.cached.forbids(&self.service.exports, ranges)).flatten()
     }
 
     /// Sends the engine a call about a task, which the client knows by this number.
@@ -385,7 +401,7 @@ impl Session {
             Err(_) => (Kind::Flush, false),
         };
         let past = kind == Kind::Write && right;
-        let past = past.then(|| self.forbids(&[TaskRange { lbn: f.lbn, count: u64::from(f.count) }])).flatten();
+        let past = past.then(|| self.forbids_request(&TaskRange { lbn: f.lbn, count: u64::from(f.count) })).flatten();
         let wrong = "a request: expected sectors of the disk and a write's data, found something else";
         if let Some(why_not) = past.or((!right).then(|| wrong.into())) {
             let fault = v1::Fault::Invalid.into();
@@ -453,6 +469,7 @@ impl Session {
         if event.ends_task() {
             self.names.remove(&id);
             self.tasks.remove(&task);
+            self.moving.ends_writing(id);
         }
         Ok(Some(events::message(event, Some(task))))
     }

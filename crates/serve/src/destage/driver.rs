@@ -68,6 +68,9 @@ pub enum UpstreamError {
     /// The export has a write cache in the server.
     #[error("export \"{0}\" has a write cache of the server's: another one in front of it would gain nothing")]
     Cached(String),
+    /// The export is reorganised: only its own clients may write there.
+    #[error("export \"{0}\" is reorganised, and only its own clients may write there: it cannot have a write cache")]
+    Reorganised(String),
     /// The server does no background work.
     #[error(
         "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is \
@@ -209,6 +212,7 @@ impl Upstream {
         match (export.read_only, info.fills) {
             (true, _) => Err(UpstreamError::ReadOnly(self.export.clone())),
             _ if export.write_cache => Err(UpstreamError::Cached(self.export.clone())),
+            _ if export.moved_units.is_some() => Err(UpstreamError::Reorganised(self.export.clone())),
             (_, false) => Err(UpstreamError::NoFill),
             _ => Ok((export, info)),
         }
@@ -391,7 +395,9 @@ impl Driver {
             // A cache does no background work, and is shut down separately.
             EngineMessage::Session(call) => call.refuse_without_core(),
             EngineMessage::Stream(call) => call.carry_out(None, headtime_disk::Time::ZERO),
-            EngineMessage::Settings(_) | EngineMessage::Snapshot(_) | EngineMessage::End => {}
+            // Nor is a reorganised export cached.
+            EngineMessage::Settings(_) | EngineMessage::Layout(_) | EngineMessage::Snapshot(_) | EngineMessage::End => {
+            }
         }
     }
 }

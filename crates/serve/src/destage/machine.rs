@@ -106,6 +106,8 @@ pub(crate) fn from_client_event(event: Event) -> Option<write_cache::Event<Real>
         | Event::Delivered(_)
         | Event::Broken(_)
         | Event::Suspended(_)
+        | Event::Moving(_)
+        | Event::Settled(_)
         | Event::End(_) => return None,
     })
 }

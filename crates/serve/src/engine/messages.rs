@@ -7,6 +7,7 @@ use headtime_sched::{Rate, SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
 
+use super::layout_call::LayoutCall;
 use super::session_event::SessionEvent;
 use super::snapshot::Snapshot;
 use super::streams::StreamCall;
@@ -24,6 +25,8 @@ pub enum EngineMessage {
     Session(SessionCall),
     /// A call about streams.
     Stream(StreamCall),
+    /// A call about reorganised exports.
+    Layout(LayoutCall),
     /// Sets the settings of owners, one for each [`Submission::owner`], from 0 on.
     Settings(Vec<ExportSettings>),
     /// Asks for the current counters.
@@ -61,7 +64,16 @@ pub struct Submission {
     /// How long it waited for the limit of its export; set by the engine.
     pub limited: Dur,
     /// The divided request of which it is a piece; set by the engine.
-    pub piece_of: Option<u32>,
+    pub piece_of: Option<Piece>,
+}
+
+/// What a piece is a piece of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The number of the divided request.
+    pub(super) whole: u32,
+    /// Sectors of it before this piece.
+    pub(super) offset: u32,
 }
 
 impl Submission {

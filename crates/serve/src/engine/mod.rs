@@ -9,10 +9,12 @@
 //! * this file: the loop
 //! * [`inbox`]: the message queue; [`messages`]: the messages; [`handle`]: questions to the engine
 //! * `queue_order`: when messages, limited requests and calls are processed
+//! * `submitting`: how a client's request becomes requests of the core
 //! * [`requests`]: foreground requests and their data; [`completed`]: completed commands;
 //!   [`limited`]: requests that wait for the limit of their export; [`pieces`]: large requests
 //! * [`background`]: freeblock sessions and their data; [`session_event`]: events for clients;
 //!   [`staged`]: data to be written; [`paced`]: calls that take long
+//! * [`layouts`]: reorganised exports; [`layout_call`]: calls about them
 //! * [`image`]: data that must be read before it is overwritten
 //! * [`streams`]: calls about streams
 //! * [`gauges`]: the counters; [`snapshot`]: their values at one moment
@@ -23,6 +25,8 @@ pub(crate) mod gauges;
 pub(crate) mod handle;
 pub(crate) mod image;
 pub mod inbox;
+pub mod layout_call;
+pub(crate) mod layouts;
 pub(crate) mod limited;
 pub mod messages;
 pub(crate) mod paced;
@@ -34,13 +38,14 @@ pub(crate) mod staged;
 pub mod streams;
 
 mod queue_order;
+mod submitting;
 mod task;
 
 use std::io;
 
 use bytes::{Bytes, BytesMut};
 use headtime_disk::{Command, Dur, Kind, Outcome, Time};
-use headtime_sched::{Action, Refused, Request, Scheduler, TaskRange};
+use headtime_sched::{Action, Scheduler, TaskRange};
 
 use crate::clock::{Clock, Timer};
 use crate::device::{Device, Done, Fault, bytes_of};
@@ -49,8 +54,9 @@ use background::Background;
 use completed::CompletedCommand;
 use gauges::Gauges;
 use inbox::Inbox;
+use layouts::Layouts;
 use limited::Limited;
-use messages::{Answer, EngineMessage, Submission};
+use messages::{Answer, EngineMessage, SessionCall, Submission};
 use paced::OTHER_WORK_RATIO;
 use pieces::Pieces;
 use requests::Requests;
@@ -59,9 +65,6 @@ use requests::Requests;
 const MAX_A_ROUND: usize = 32;
 /// The time limit for shutdown. Commands that the device has not completed by then are abandoned.
 const LONGEST_END: Dur = Dur::from_secs(5);
-
-/// Bytes of a write whose blocks are preserved with one read, where request sizes are bounded.
-const PRESERVED_AT_ONCE: u64 = 512 << 10;
 
 /// A command in flight.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +93,7 @@ pub struct Engine<S, D, T = Clock> {
     limited: Limited,
     requests: Requests,
     pieces: Pieces,
+    layouts: Layouts,
     background: Background,
     gauges: Gauges,
     recorder: Option<Recorder>,
@@ -118,6 +122,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             limited: Limited::new(sector_bytes),
             requests: Requests::default(),
             pieces: Pieces::default(),
+            layouts: Layouts::default(),
             background: Background::new(sector_bytes),
             gauges: Gauges::new(),
             recorder: None,
@@ -198,10 +203,24 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             }
             // The caller learns from the dropped reply that the engine ends.
             EngineMessage::Session(call) if self.ends_by.is_some() && call.begins() => {}
-            EngineMessage::Session(call) => match self.core.core() {
-                Some(core) => self.background.call(call, core, now),
-                None => call.refuse_without_core(),
-            },
+            EngineMessage::Session(call) => {
+                if let SessionCall::Close { session, .. } = &call {
+                    self.layouts.closed(*session);
+                }
+                match self.core.core() {
+                    Some(core) => self.background.call(call, core, now),
+                    None => call.refuse_without_core(),
+                }
+            }
+            EngineMessage::Layout(call) => {
+                let (requests, at_device) = (&self.requests, &self.at_device);
+                let released = self.layouts.call(call, || {
+                    let commands = at_device.iter().map(|a| a.command);
+                    let commands = commands.map(|c| (c.kind, TaskRange { lbn: c.lbn, count: u64::from(c.count) }));
+                    requests.places().chain(commands).collect()
+                });
+                released.into_iter().for_each(|submission| self.submit(submission, now));
+            }
             EngineMessage::Stream(call) if self.ends_by.is_some() && call.begins() => {}
             EngineMessage::Stream(call) => call.carry_out(self.core.core(), now),
             EngineMessage::Settings(all) => {
@@ -229,65 +248,6 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                     self.background.suspend_all(core, now);
                 }
             }
-        }
-    }
-
-    fn submit(&mut self, submission: Submission, now: Time) {
-        if submission.kind == Kind::Write {
-            // With streams, request sizes are bounded, and a range of whole blocks may be longer
-            // than the write.
-            let most = match self.promises() {
-                true => (PRESERVED_AT_ONCE / u64::from(self.sector_bytes)).max(1),
-                false => u64::from(submission.count).max(1),
-            };
-            let (end, mut lbn) = (submission.lbn + u64::from(submission.count), submission.lbn);
-            while lbn < end {
-                let range = TaskRange { lbn, count: most.min(end - lbn) };
-                if let Some(old) = self.background.to_preserve(&range) {
-                    // Submitted first, the read completes first: the two overlap, and one is a
-                    // write.
-                    self.put(Submission::preserve(&old, self.who_preserves(submission.owner)), now);
-                }
-                lbn = range.end();
-            }
-        }
-        let in_turns = !self.promises() && self.core.core().is_some_and(|c| c.has_policy());
-        if in_turns && self.pieces.divides(&submission, self.sector_bytes) {
-            let pieces = self.pieces.divide(submission, self.sector_bytes);
-            pieces.into_iter().for_each(|piece| self.put(piece, now));
-        } else {
-            self.put(submission, now);
-        }
-    }
-
-    /// Returns whether guarantees for streams are enabled.
-    fn promises(&mut self) -> bool {
-        self.core.core().is_some_and(|c| c.promised_from().is_some())
-    }
-
-    /// Returns the owner of a read of blocks that `owner` is about to overwrite. It is `owner`,
-    /// which waits for the read; but a stream's reservation covers only its declared requests, not
-    /// a backup's reads.
-    fn who_preserves(&self, owner: u32) -> u32 {
-        if self.core.standings().iter().any(|s| s.owner == owner) { streams::SERVER_OWNER } else { owner }
-    }
-
-    fn put(&mut self, submission: Submission, now: Time) {
-        let (kind, lbn, count, fua, owner) =
-            (submission.kind, submission.lbn, submission.count, submission.fua, submission.owner);
-        let id = self.requests.insert(submission, self.core.idled(now));
-        match self.core.submit(Request { id, kind, lbn, count, fua, sync: true, owner }, now) {
-            Ok(()) => {
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.submitted(id, self.requests.get(id), now);
-                }
-            }
-            Err(Refused::TooLarge { .. }) => self.refused(id, Fault::TooLarge, now),
-            // Both are checked before a request gets here; a client that bypasses the checks gets
-            // an error.
-            Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => self.refused(id, Fault::Io, now),
-            // Reasons that the core may have later: the client always gets an answer.
-            Err(_) => self.refused(id, Fault::Io, now),
         }
     }
 
@@ -438,7 +398,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     /// Returns how the engine ended, once all work in flight at shutdown is done.
     fn end(&mut self) -> Option<End> {
         let (by, now) = (self.ends_by?, self.clock.now());
-        if self.requests.is_empty() && self.limited.len() == 0 && self.at_device.is_empty() {
+        let waiting = self.limited.len() + self.layouts.held();
+        if self.requests.is_empty() && waiting == 0 && self.at_device.is_empty() {
             if std::mem::replace(&mut self.flushed, true) {
                 return Some(End::Drained);
             }
@@ -449,6 +410,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
         (now >= by).then(|| {
             let mut given_up = self.requests.drain();
+            given_up.extend(self.layouts.drain_held());
             given_up.extend(std::iter::from_fn(|| self.limited.next(now)).map(|(submission, _)| submission));
             let answered = given_up.into_iter().filter_map(|one| self.reply(one, Err(Fault::Gone)).then_some(()));
             End::GivenUp(answered.count())

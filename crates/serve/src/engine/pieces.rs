@@ -8,11 +8,14 @@
 //! the turn. The client gets one answer, when the last piece is finished.
 //!
 //! Streams have requests of the sizes that they declared, which are never divided.
+//!
+//! A request of a reorganised export is in pieces, too, if its sectors are not in one place.
 
 use bytes::BytesMut;
 use headtime_disk::{Kind, Time};
+use headtime_sched::TaskRange;
 
-use super::messages::{Answer, Submission};
+use super::messages::{Answer, Piece, Submission};
 use crate::device::Fault;
 
 /// Bytes of a piece: the largest command of the kernel's block layer.
@@ -49,22 +52,37 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Returns whether a request is to be divided: it is large, and there is room for its pieces.
-    pub(crate) fn divides(&self, submission: &Submission, sector_bytes: u32) -> bool {
-        let pieces = submission.count.div_ceil(piece_sectors(sector_bytes)) as usize;
-        pieces > 1 && pieces <= MAX_PIECES - self.count
+    /// Returns the places of a request in pieces of a limited size. They stay as they are if there
+    /// is no room for so many.
+    pub(crate) fn limited(&self, places: Vec<TaskRange>, sector_bytes: u32) -> Vec<TaskRange> {
+        let each = u64::from(piece_sectors(sector_bytes));
+        let pieces: u64 = places.iter().map(|place| place.count.div_ceil(each)).sum();
+        if pieces <= 1 || pieces > MAX_PIECES.saturating_sub(self.count) as u64 {
+            return places;
+        }
+        let cut = |place: TaskRange| {
+            (place.lbn..place.end())
+                .step_by(each as usize)
+                .map(move |lbn| TaskRange { lbn, count: each.min(place.end() - lbn) })
+        };
+        places.into_iter().flat_map(cut).collect()
     }
 
-    /// Returns the pieces of a request, in order.
-    pub(crate) fn divide(&mut self, submission: Submission, sector_bytes: u32) -> Vec<Submission> {
-        let each = piece_sectors(sector_bytes);
-        let pieces = submission.count.div_ceil(each) as usize;
+    /// Returns the pieces of a request, which are at these places, in order.
+    pub(crate) fn divide(
+        &mut self,
+        submission: Submission,
+        places: &[TaskRange],
+        sector_bytes: u32,
+    ) -> Vec<Submission> {
         let at = self.free.pop().unwrap_or_else(|| {
             self.wholes.push(None);
             (self.wholes.len() - 1) as u32
         });
-        let piece = |i: u32| {
-            let (from, count) = (i * each, each.min(submission.count - i * each));
+        let mut offset = 0;
+        let piece = |place: &TaskRange| {
+            let (from, count) = (offset, place.count as u32);
+            offset += count;
             let bytes = |sectors: u32| sectors as usize * sector_bytes as usize;
             let data = match submission.kind {
                 Kind::Write => submission.data.slice(bytes(from)..bytes(from + count)),
@@ -72,20 +90,22 @@ impl Pieces {
             };
             Submission {
                 kind: submission.kind,
-                lbn: submission.lbn + u64::from(from),
+                lbn: place.lbn,
                 count,
                 fua: submission.fua,
                 owner: submission.owner,
                 data,
-                piece_of: Some(at),
+                piece_of: Some(Piece { whole: at, offset: from }),
                 ..Submission::flush()
             }
         };
-        let all: Vec<Submission> = (0..pieces as u32).map(piece).collect();
-        self.count += pieces;
+        let all: Vec<Submission> = places.iter().map(piece).collect();
+        assert_eq!(offset, submission.count, "the places are those of the request");
+        self.count += all.len();
         let size = if submission.kind == Kind::Read { submission.bytes(sector_bytes) as usize } else { 0 };
         let data = BytesMut::zeroed(size);
-        self.wholes[at as usize] = Some(Whole { submission, left: pieces, data, fault: None, dispatched: None });
+        let left = all.len();
+        self.wholes[at as usize] = Some(Whole { submission, left, data, fault: None, dispatched: None });
         all
     }
 
@@ -98,16 +118,17 @@ impl Pieces {
         dispatched: Option<Time>,
         answer: Answer,
     ) -> Option<(Submission, Option<Time>, Answer)> {
-        let Some(at) = submission.piece_of else { return Some((submission, dispatched, answer)) };
+        let Some(Piece { whole: at, offset }) = submission.piece_of else {
+            return Some((submission, dispatched, answer));
+        };
         let whole = self.wholes[at as usize].as_mut().expect("a piece belongs to a request in progress");
         self.count -= 1;
         whole.left -= 1;
         whole.dispatched = whole.dispatched.into_iter().chain(dispatched).min();
         match answer {
             Ok(data) if submission.kind == Kind::Read => {
-                // All pieces but the last have the same size.
-                let from = whole.data.len() as u64 * (submission.lbn - whole.submission.lbn)
-                    / u64::from(whole.submission.count.max(1));
+                let sector = whole.data.len() as u64 / u64::from(whole.submission.count.max(1));
+                let from = sector * u64::from(offset);
                 whole.data[from as usize..from as usize + data.len()].copy_from_slice(&data);
             }
             Ok(_) => {}
@@ -135,6 +156,13 @@ mod tests {
         Submission { kind, lbn, count, fua: kind == Kind::Write, owner: 3, data, ..Submission::flush() }
     }
 
+    /// Divides a request that is in one place, as far as there is room.
+    fn divide(all: &mut Pieces, submission: Submission) -> Vec<Submission> {
+        let place = TaskRange { lbn: submission.lbn, count: u64::from(submission.count) };
+        let places = all.limited(vec![place], 512);
+        if places.len() > 1 { all.divide(submission, &places, 512) } else { Vec::new() }
+    }
+
     fn contents(lbn: u64, count: u32) -> Bytes {
         (lbn..lbn + u64::from(count)).flat_map(|sector| [sector as u8; 512]).collect()
     }
@@ -144,7 +172,7 @@ mod tests {
         let mut all = Pieces::default();
         for order in [[0, 1, 2], [2, 0, 1]] {
             let mut pieces: Vec<Option<Submission>> =
-                all.divide(request(Kind::Read, 1_000, 6_000), 512).into_iter().map(Some).collect();
+                divide(&mut all, request(Kind::Read, 1_000, 6_000)).into_iter().map(Some).collect();
             let places: Vec<(u64, u32)> = pieces.iter().flatten().map(|p| (p.lbn, p.count)).collect();
             assert_eq!(places, [(1_000, 2_560), (3_560, 2_560), (6_120, 880)]);
             for (n, i) in order.into_iter().enumerate() {
@@ -163,7 +191,7 @@ mod tests {
     #[test]
     fn a_large_write_has_its_data_in_pieces_and_fails_if_one_of_them_does() {
         let mut all = Pieces::default();
-        let pieces = all.divide(request(Kind::Write, 7, 5_121), 512);
+        let pieces = divide(&mut all, request(Kind::Write, 7, 5_121));
         assert_eq!(pieces.len(), 3);
         assert!(pieces.iter().all(|p| p.fua && p.owner == 3 && p.data == contents(p.lbn, p.count)));
         let answers: Vec<_> = pieces
@@ -178,14 +206,30 @@ mod tests {
     fn small_requests_flushes_and_what_finds_no_room_are_not_divided() {
         let mut all = Pieces::default();
         for one in [request(Kind::Read, 0, 2_560), request(Kind::Write, 9, 1), Submission::flush()] {
-            assert!(!all.divides(&one, 512), "{one:?}");
+            assert!(divide(&mut all, one).is_empty());
         }
         // 26 pieces each.
-        let large = || request(Kind::Read, 0, 65_536);
-        let mut pieces = 0;
-        while all.divides(&large(), 512) {
-            pieces += all.divide(large(), 512).len();
-        }
+        let mut large = || divide(&mut all, request(Kind::Read, 0, 65_536)).len();
+        let pieces: usize = std::iter::from_fn(|| Some(large()).filter(|&n| n > 0)).sum();
         assert_eq!(pieces, 39 * 26);
+    }
+
+    #[test]
+    fn a_request_whose_sectors_are_in_several_places_is_answered_in_its_own_order() {
+        let mut all = Pieces::default();
+        let places = [(5_000, 8), (1_008, 4), (4_000, 2_600)].map(|(lbn, count)| TaskRange { lbn, count });
+        let places = all.limited(places.to_vec(), 512);
+        let cut: Vec<(u64, u64)> = places.iter().map(|p| (p.lbn, p.count)).collect();
+        assert_eq!(cut, [(5_000, 8), (1_008, 4), (4_000, 2_560), (6_560, 40)]);
+        let mut pieces = all.divide(request(Kind::Read, 1_000, 2_612), &places, 512);
+        pieces.reverse();
+        let answers = pieces.into_iter().filter_map(|piece| {
+            let data = contents(piece.lbn, piece.count);
+            all.finished(piece, None, Ok(data))
+        });
+        let [(whole, _, answer)]: [_; 1] = answers.collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!((whole.lbn, whole.count), (1_000, 2_612));
+        let expected = [contents(5_000, 8), contents(1_008, 4), contents(4_000, 2_600)].concat();
+        assert_eq!(answer.unwrap(), expected);
     }
 }

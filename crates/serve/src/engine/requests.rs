@@ -1,6 +1,7 @@
 //! Foreground requests in flight, by the core's request number.
 
-use headtime_disk::Dur;
+use headtime_disk::{Dur, Kind};
+use headtime_sched::TaskRange;
 
 use super::messages::Submission;
 
@@ -52,6 +53,12 @@ impl Requests {
         let gone = self.slots[id as usize].take().expect("a request finishes once");
         self.free.push(id as u32);
         gone.0
+    }
+
+    /// Returns the kinds and places of all requests.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Kind, TaskRange)> {
+        let requests = self.slots.iter().flatten();
+        requests.map(|(s, _)| (s.kind, TaskRange { lbn: s.lbn, count: u64::from(s.count) }))
     }
 
     /// Returns the number of requests.

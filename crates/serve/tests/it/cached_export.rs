@@ -21,6 +21,7 @@ use headtime_serve::device::Device;
 use headtime_serve::engine::messages::{EngineMessage, SessionCall};
 use headtime_serve::internals::control;
 use headtime_serve::internals::control::caches::Cached;
+use headtime_serve::internals::control::layouts::Layouts;
 use headtime_serve::internals::destage::inside::Caches;
 use headtime_serve::internals::device::faulty::Faulty;
 use headtime_serve::net::address::Address;
@@ -246,6 +247,7 @@ fn a_cache_whose_session_has_ended_goes_on_with_another() {
         names: Arc::default(),
         streams: None,
         cached: Cached::new([0].into_iter()),
+        layouts: Layouts::default(),
         cache: None,
     };
     let working = caches().start(&runtime, &service, &note).unwrap();

@@ -287,7 +287,13 @@ impl Writer {
             Event::Refused(r) if r.task.is_some_and(|task| task <= self.registered) => {}
             Event::Refused(r) => return Err(AppError::Refused(r.why)),
             Event::Gone(_) => return Err(AppError::Gone),
-            Event::Opened(_) | Event::Delivered(_) | Event::Suspended(_) | Event::End(_) | Event::Broken(_) => {}
+            Event::Opened(_)
+            | Event::Delivered(_)
+            | Event::Suspended(_)
+            | Event::End(_)
+            | Event::Moving(_)
+            | Event::Settled(_)
+            | Event::Broken(_) => {}
         }
         Ok(())
     }

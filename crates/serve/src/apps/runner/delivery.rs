@@ -84,6 +84,8 @@ impl Runner<'_> {
             | Event::Superseded(_)
             | Event::NotTaken(_)
             | Event::Answered(_)
+            | Event::Moving(_)
+            | Event::Settled(_)
             | Event::End(_) => {}
         }
         Ok(())

@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::{DriveConfig, Fault, Model};
+use headtime_disk::{DriveConfig, Fault, Kind, Model};
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, TaskRange};
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Job, Sink, Status};
@@ -15,8 +15,10 @@ use headtime_serve::apps::runner;
 use headtime_serve::apps::units::Units;
 use headtime_serve::backing;
 use headtime_serve::device::virtual_drive::VirtualDrive;
+use headtime_serve::engine::messages::{Answer, EngineMessage, Submission};
+use headtime_serve::layout::Area;
 use headtime_serve::net::exports::{ExportSpec, Exports};
-use headtime_serve::server::{ControlAt, Server, Service};
+use headtime_serve::server::{ControlAt, ServeError, Server, Service};
 use headtime_testkit::profiles::cut;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -30,6 +32,8 @@ pub struct World {
     profile: Profile,
     pub sectors: u64,
     faults: Vec<Fault>,
+    area: Option<Area>,
+    started: bool,
     server: Option<Server>,
     pub runtime: Runtime,
     _stop: watch::Sender<bool>,
@@ -38,6 +42,20 @@ pub struct World {
 
 impl World {
     pub fn new(cylinders: u32, faults: Vec<Fault>) -> World {
+        World::with(cylinders, faults, |_| None)
+    }
+
+    /// Creates a world whose export is reorganised: the last eighth of the disk is the reserve.
+    pub fn reorganised(cylinders: u32) -> World {
+        World::with(cylinders, vec![], |sectors| {
+            // Whole blocks of 4 KiB.
+            let first = sectors / 8 * 7 / 8 * 8;
+            let reserve = TaskRange { lbn: first, count: (sectors - first) / 8 * 8 };
+            Some(Area { part: TaskRange { lbn: 0, count: first }, reserve, unit: 128, sector_bytes: 512 })
+        })
+    }
+
+    fn with(cylinders: u32, faults: Vec<Fault>, area: impl Fn(u64) -> Option<Area>) -> World {
         let mut profile = cut(profile::builtin("atlas10k").unwrap(), cylinders);
         if !faults.is_empty() {
             // Data that the drive has read ahead is not read again and would hide a fault.
@@ -47,7 +65,9 @@ impl World {
         let (tell, stop) = watch::channel(false);
         let dir = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let mut w = World { dir, profile, sectors, faults, server: None, runtime, _stop: tell, stop };
+        let area = area(sectors);
+        let (started, server) = (false, None);
+        let mut w = World { dir, profile, sectors, faults, area, started, server, runtime, _stop: tell, stop };
         let content: Vec<u8> = (0..sectors * SECTOR).map(|i| (i / 4096 * 7 + i % 251) as u8).collect();
         std::fs::write(w.path("disk"), content).unwrap();
         w.start();
@@ -59,7 +79,34 @@ impl World {
     }
 
     pub fn start(&mut self) {
-        self.server = Some(start(&self.profile, self.sectors, &self.faults, self.path("disk"), self.path("control")));
+        let (disk, control) = (self.path("disk"), self.path("control"));
+        let area = self.area.map(|area| (area, !self.started));
+        let start = || start(&self.profile, self.sectors, &self.faults, area, disk.clone(), control.clone());
+        // The threads of a server that was stopped in this process may still have the socket.
+        let deadline = Instant::now() + TEST_TIMEOUT;
+        self.server = Some(loop {
+            match start() {
+                Err(ServeError::Listen(_)) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                started => break started.unwrap(),
+            }
+        });
+        self.started = true;
+    }
+
+    /// Sends the server a request of a client of the export; returns a read's data.
+    pub fn ask(&self, kind: Kind, lbn: u64, count: u32, data: Vec<u8>) -> Answer {
+        let (reply, mut answers) = tokio::sync::mpsc::unbounded_channel();
+        let reply = Some((reply, 0));
+        let submission = Submission { kind, lbn, count, data: data.into(), reply, ..Submission::flush() };
+        self.server.as_ref().unwrap().engine().send(EngineMessage::Submit(submission)).unwrap();
+        answers.blocking_recv().expect("every request is answered").1
+    }
+
+    /// Returns what is reorganised.
+    pub fn area(&self) -> Area {
+        self.area.unwrap()
     }
 
     pub fn stop(&mut self) {
@@ -98,7 +145,14 @@ impl World {
 /// Far more time than any test needs, even on a busy machine.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, control: PathBuf) -> Server {
+fn start(
+    profile: &Profile,
+    sectors: u64,
+    faults: &[Fault],
+    area: Option<(Area, bool)>,
+    disk: PathBuf,
+    control: PathBuf,
+) -> Result<Server, ServeError> {
     let model = Model::new(profile).unwrap();
     let file = backing::open(&disk, sectors * SECTOR).unwrap();
     let config = DriveConfig::default().with_faults(faults.to_vec());
@@ -107,7 +161,7 @@ fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, contr
         name: "data".into(),
         description: String::new(),
         first: 0,
-        sectors,
+        sectors: area.map_or(sectors, |(area, _)| area.part.count),
         read_only: false,
         weight: 100,
     };
@@ -115,9 +169,11 @@ fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, contr
     let fill = Some(FillConfig::new(Algorithm::Headtime));
     let core = Core::new(Config::new(Order::Sptf).with_capacity(1024).with_fill(fill), model);
     let mut service = Service::new(Vec::new(), exports, Arc::new(|_, _| {}));
+    service.layouts = area.into_iter().map(|(area, _)| (0, area)).collect();
+    service.new_maps = area.into_iter().filter(|(_, is_new)| *is_new).map(|_| 0).collect();
     let disk_id = backing::id(&disk).unwrap();
     service.control = Some(ControlAt { path: control, disk: profile.title.clone(), disk_id, sectors, fills: true });
-    Server::start(core, drive, service).unwrap()
+    Server::start(core, drive, service)
 }
 
 /// Keeps the delivered data.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use headtime_serve::engine::inbox::{Inbox, Outbox};
 use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::internals::control::caches::Cached;
+use headtime_serve::internals::control::layouts::Layouts;
 use headtime_serve::internals::control::service::Service;
 use headtime_serve::net::budget::Budget;
 use headtime_serve::net::exports::Exports;
@@ -52,6 +53,7 @@ pub fn service(
         names: Arc::default(),
         streams: None,
         cached: Cached::new(cached.iter().copied()),
+        layouts: Layouts::default(),
         cache: None,
     }
 }
