@@ -108,7 +108,7 @@ fn nothing_is_lost_when_it_is_killed_in_the_middle_and_the_server_starts_again()
         heat(&w, &hot);
         // It moves units in, and all of them home every third time.
         let app = plan(&w, round % 3 == 2);
-        let (stop, killed_after) = (w.stop.clone(), Duration::from_millis(20 + round * 37));
+        let (stop, killed_after) = (w.stop.clone(), Duration::from_millis(300 + round * 311));
         let killed = w.runtime.spawn(async move {
             let run = async { reorganise::run(&app, &mut |_| {}, stop).await };
             tokio::time::timeout(killed_after, run).await.is_err()
@@ -119,6 +119,8 @@ fn nothing_is_lost_when_it_is_killed_in_the_middle_and_the_server_starts_again()
             let unit = hot[(n * 7 % hot.len() as u64) as usize];
             write(&w, &mut expected, unit * UNIT + n % 100, 8, (round * 16 + n % 16) as u8);
             n += 1;
+            // In the pauses the disk is idle, and batches come to their end.
+            std::thread::sleep(Duration::from_millis(if n % 16 == 0 { 200 } else { 0 }));
         }
         w.runtime.block_on(killed).unwrap();
         if round % 2 == 1 {
