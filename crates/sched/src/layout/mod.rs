@@ -11,7 +11,7 @@
 //! * [`Heat`]: which units are accessed often, and after which others
 //! * [`moves`]: which units to move next
 //!
-//! All of it is bookkeeping: whoever serves the disk translates requests with the map, copies the
+//! All of it is bookkeeping: the server of the disk translates requests with the map, copies the
 //! data of a unit with background tasks, and makes the map durable.
 
 mod heat;

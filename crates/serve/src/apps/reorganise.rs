@@ -31,7 +31,7 @@ const PICKUP_BYTES: u64 = 32 << 10;
 /// idle they may wait for very long, since the reserve is in one place, where the head seldom is;
 /// for the same reason they are done quickly.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A unit that clients overwrite while it is copied is tried again, so many times in all.
+/// A unit that clients overwrite while it is copied is tried again, up to this number of attempts.
 const TRIES: u32 = 3;
 
 /// The parameters.
@@ -314,6 +314,8 @@ impl Mover {
         let task = self.register(Kind::Read, units.iter().map(|u| u.from));
         let empty = |u: &Unit| (u.from.lbn, vec![0; (u.from.count * sector) as usize]);
         let mut data: BTreeMap<u64, Vec<u8>> = units.iter().map(empty).collect();
+        // Bytes of each that have not arrived.
+        let mut left: BTreeMap<u64, usize> = data.iter().map(|(&first, unit)| (first, unit.len())).collect();
         loop {
             match self.next().await? {
                 Event::Delivered(d) if d.task == task => {
@@ -324,6 +326,7 @@ impl Mover {
                         let at = ((d.lbn - first) * sector) as usize;
                         if let Some(place) = unit.get_mut(at..at + d.data.len()) {
                             place.copy_from_slice(&d.data);
+                            *left.entry(first).or_default() -= d.data.len();
                         }
                     }
                 }
@@ -331,7 +334,11 @@ impl Mover {
                     let hit = units.iter().filter(|u| u.from.overlaps(&TaskRange { lbn: f.lbn, count: f.count }));
                     hit.for_each(|u| _ = data.remove(&u.from.lbn));
                 }
-                Event::Done(d) if d.task == task => return Ok(data),
+                Event::Done(d) if d.task == task => {
+                    // What is not whole must not be written as if it were.
+                    data.retain(|first, _| left[first] == 0);
+                    return Ok(data);
+                }
                 _ => {}
             }
         }
@@ -371,7 +378,7 @@ impl Mover {
                         self.link.say(Call::Data(Data { task, lbn: p.lbn, data }));
                     }
                 }
-                // Only this session may write there: a sector that somebody else wrote is lost.
+                // Only this session may write there: a sector that another client wrote is lost.
                 Event::Failed(v1::Failed { task: of, lbn, count, .. })
                 | Event::Superseded(v1::Piece { task: of, lbn, count })
                     if of == task =>

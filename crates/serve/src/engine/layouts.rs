@@ -128,7 +128,7 @@ impl Layouts {
                 let Some(layout) = self.all.get_mut(&export) else { return Vec::new() };
                 let settling = layout.settle(session, &units);
                 if let Err(settling) = reply.send(settling) {
-                    // Nobody will write the new map.
+                    // No caller is left that would write the new map.
                     let units: Vec<u64> = settling.moves.iter().map(|m| m.unit).collect();
                     return self.end(export, &units, Stored::Old);
                 }

@@ -53,7 +53,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Returns the places of a request in pieces of a limited size. They stay as they are if there
-    /// is no room for so many.
+    /// is no room for that number of pieces.
     pub(crate) fn limited(&self, places: Vec<TaskRange>, sector_bytes: u32) -> Vec<TaskRange> {
         let each = u64::from(piece_sectors(sector_bytes));
         let pieces: u64 = places.iter().map(|place| place.count.div_ceil(each)).sum();

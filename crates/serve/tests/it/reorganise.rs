@@ -81,7 +81,7 @@ fn hot_units_are_moved_together_and_home_again_and_clients_see_no_difference() {
     // The writes to moved units are in the reserve, and not where the export is.
     let home = &w.disk()[(40 * UNIT * SECTOR) as usize..][..512];
     assert!(home != &expected[(40 * UNIT * SECTOR) as usize..][..512]);
-    // Everything else that reads the disk's sectors is told.
+    // An application that reads the disk's sectors learns it from the server.
     let info = w.runtime.block_on(look(w.path("control"))).unwrap().1;
     assert_eq!(info.exports[0].moved_units, Some(5));
     let refused = in_place(&info, &TaskRange { lbn: 0, count: 1 });
