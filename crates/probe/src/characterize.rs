@@ -348,6 +348,7 @@ fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electro
         queue: QueueSpec {
             depth: sampler.depth(),
             order: if habits.reorders_waiting.holds() { FirmwareOrder::Sptf } else { FirmwareOrder::Fcfs },
+            ..QueueSpec::default()
         },
     }
 }

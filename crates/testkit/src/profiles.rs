@@ -110,7 +110,7 @@ pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Pr
             },
             overheads,
             cache,
-            queue: QueueSpec { depth: 32, order: FirmwareOrder::Fcfs },
+            queue: QueueSpec { depth: 32, order: FirmwareOrder::Fcfs, ..QueueSpec::default() },
         },
         noise: NoiseSpec::default(),
         known: Known::default(),

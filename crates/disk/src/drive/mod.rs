@@ -135,6 +135,7 @@ pub struct Drive {
     hold_for_reads: bool,
     never_disconnect: bool,
     order: FirmwareOrder,
+    oldest_after: Dur,
     depth: usize,
     keep_passing: bool,
 
@@ -197,6 +198,7 @@ impl Drive {
             hold_for_reads: electronics.bus.hold_for_reads || electronics.bus.never_disconnect,
             never_disconnect: electronics.bus.never_disconnect,
             order: electronics.queue.order,
+            oldest_after: electronics.queue.oldest_after,
             depth: electronics.queue.depth.max(1) as usize,
             keep_passing,
             now: Time::ZERO,

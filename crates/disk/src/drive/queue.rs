@@ -7,9 +7,6 @@ use crate::mechanics::Head;
 use crate::profile::FirmwareOrder;
 use crate::time::{Dur, Time};
 
-/// With firmware SPTF, a command that has waited this long is served next, to prevent starvation.
-const OLDEST_GOES: Dur = Dur::from_secs(2);
-
 impl Drive {
     /// Starts the next queued command, or a cached write.
     pub(super) fn next_work(&mut self, at: Time) {
@@ -47,7 +44,7 @@ impl Drive {
         // A flush waits only for cached writes, so reordering it gains nothing.
         let oldest = &self.queue[0];
         let only = self.queue.len() == 1 || oldest.command.kind == Kind::Flush;
-        if self.order == FirmwareOrder::Fcfs || only || at.saturating_since(oldest.arrived) > OLDEST_GOES {
+        if self.order == FirmwareOrder::Fcfs || only || at.saturating_since(oldest.arrived) > self.oldest_after {
             return Some(0);
         }
         if filled.is_none() {

@@ -306,11 +306,14 @@ pub struct QueueSpec {
     pub depth: u32,
     /// Their order of service.
     pub order: FirmwareOrder,
+    /// With [`FirmwareOrder::Sptf`]: the oldest command is served next when it has waited for longer
+    /// than this, so that none starves. The default has no source: no maker publishes such a limit.
+    pub oldest_after: Dur,
 }
 
 /// One command at a time.
 impl Default for QueueSpec {
     fn default() -> QueueSpec {
-        QueueSpec { depth: 1, order: FirmwareOrder::Fcfs }
+        QueueSpec { depth: 1, order: FirmwareOrder::Fcfs, oldest_after: Dur::from_secs(2) }
     }
 }

@@ -124,7 +124,7 @@ fn firmware_sptf_serves_more_than_fcfs_and_loses_nothing() {
     let mut spans = vec![];
     for order in [FirmwareOrder::Fcfs, FirmwareOrder::Sptf] {
         let mut p = profile();
-        p.electronics.queue = QueueSpec { depth: 16, order };
+        p.electronics.queue = QueueSpec { depth: 16, order, ..QueueSpec::default() };
         let mut d = drive(&p);
         let mut rng = rng(3);
         let capacity = d.capacity();
@@ -144,6 +144,40 @@ fn firmware_sptf_serves_more_than_fcfs_and_loses_nothing() {
         spans.push(now);
     }
     assert!(spans[1].0 * 10 < spans[0].0 * 8, "SPTF {} against FCFS {}", spans[1], spans[0]);
+}
+
+#[test]
+fn a_command_that_the_order_passes_over_is_served_when_it_has_waited_long_enough() {
+    let waits = |oldest_after| {
+        let mut p = profile();
+        p.electronics.queue = QueueSpec { depth: 16, order: FirmwareOrder::Sptf, oldest_after };
+        let mut d = drive(&p);
+        let mut rng = rng(4);
+        // The head is among the first blocks, where there is always another read.
+        let far = d.capacity() - 8;
+        let (mut id, mut now) = (1, Time::ZERO);
+        while now < Time::ZERO + Dur::from_secs(3) {
+            while d.outstanding() < 14 {
+                d.submit(read(id, between(&mut rng, 0, 40), 1), now).unwrap();
+                id += 1;
+            }
+            if id == 15 {
+                d.submit(read(0, far, 8), now).unwrap();
+                id += 1;
+            }
+            now = d.next_event().unwrap();
+            while let Some(c) = d.advance(now) {
+                if c.id == 0 {
+                    return now.since(Time::ZERO);
+                }
+            }
+        }
+        Dur::from_secs(3)
+    };
+    let [short, long] = [100, 1_000].map(|ms| waits(Dur::from_ms(ms)));
+    assert!(short > Dur::from_ms(100) && short < Dur::from_ms(150), "{short}");
+    assert!(long > Dur::from_ms(1_000) && long < Dur::from_ms(1_050), "{long}");
+    assert_eq!(waits(Dur::from_secs(60)), Dur::from_secs(3), "without the limit it starves");
 }
 
 #[test]

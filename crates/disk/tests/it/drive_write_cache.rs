@@ -16,7 +16,7 @@ fn profile(writes: u32) -> Profile {
     p.electronics.cache = plain_cache();
     (p.electronics.cache.write_back, p.electronics.cache.dirty_segments) = (true, writes);
     p.electronics.cache.segments = writes + 4;
-    p.electronics.queue = QueueSpec { depth: 32, order: FirmwareOrder::Sptf };
+    p.electronics.queue = QueueSpec { depth: 32, order: FirmwareOrder::Sptf, ..QueueSpec::default() };
     p
 }
 

@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn sptf_outside_is_not_the_drives_own_without_resync() {
         let of = |choice| stats(closed(10), 10_000, choice).per_second();
-        let drive = of(Choice::Drive(QueueSpec { depth: 10, order: FirmwareOrder::Sptf }));
+        let drive = of(Choice::Drive(QueueSpec { depth: 10, order: FirmwareOrder::Sptf, ..QueueSpec::default() }));
         let [with, without] =
             [Choice::Outside, Choice::WithoutResync].map(|c| 100.0 * (1.0 - of(c(Order::Sptf)) / drive));
         println!("F6a: {with:.2}% below the drive's own, without resync {without:.2}%");

@@ -67,7 +67,8 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     let sptf = external(Order::Sptf)?;
     let weighted = external(Order::SptfSw(60))?;
     let sstf = external(Order::Sstf)?;
-    let drive = curve(run, |depth| Choice::Drive(QueueSpec { depth, order: FirmwareOrder::Sptf }))?;
+    let drive =
+        curve(run, |depth| Choice::Drive(QueueSpec { depth, order: FirmwareOrder::Sptf, ..QueueSpec::default() }))?;
     let apart = sptf.iter().zip(&drive).map(|(a, b)| 100.0 * (a - b).abs() / b).fold(0.0, f64::max);
     let mut f = Findings::default();
     f.figure("F6a", &[apart]);

@@ -141,7 +141,7 @@ fn caching() -> Profile {
         dirty_segments: 8,
         ..p.electronics.cache
     };
-    p.electronics.queue = QueueSpec { depth: 16, order: FirmwareOrder::Sptf };
+    p.electronics.queue = QueueSpec { depth: 16, order: FirmwareOrder::Sptf, ..QueueSpec::default() };
     p
 }
 

@@ -242,7 +242,7 @@ fn electronics(p: &mut Params, (read_ps, write_ps, arbitration): (u64, u64, Dur)
     let overheads = overheads(p)?;
     let cache = cache(p)?;
     let depth = p.int_or("Max queue length", 1, 0, 1_000_000)?.clamp(1, 256);
-    let queue = QueueSpec { depth: depth as u32, order: firmware_order(p)? };
+    let queue = QueueSpec { depth: depth as u32, order: firmware_order(p)?, ..QueueSpec::default() };
     p.skip(&[
         // Statistics, and parameters without effect while one request is outstanding at a time.
         "Print stats",

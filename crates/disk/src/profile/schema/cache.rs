@@ -1,15 +1,13 @@
 //! `[electronics.cache]`: keys of the drive's cache.
 
-use super::forms::{Described, Flag, Form, Units, Whole};
-use super::{Key, MS, Presence, Reader, SECOND, Schema, Written, key};
+use super::forms::{DELAY, Described, Flag, Form, Units, Whole};
+use super::{Key, Presence, Reader, Schema, Written, key};
 use crate::profile::fault::ProfileError;
 use crate::profile::text::text;
 use crate::profile::{CacheSpec, Prefetch};
 
 const SEGMENTS: Whole = Whole(0, 100_000);
 const BLOCKS: Whole = Whole(0, 1 << 24);
-/// A time of up to a minute.
-const DELAY: Units = Units { places: MS, min: 0, max: 60 * SECOND };
 /// A share in 1/1000.
 const SHARE: Units = Units { places: 3, min: 0, max: 1000 };
 

@@ -1,7 +1,7 @@
 //! `[electronics]` and `[rig]`: keys of the bus, the overheads and the queue.
 
 use super::cache::CACHE;
-use super::forms::{Described, Flag, Form, Inline, MICROS, Maybe, Name, Units, Whole};
+use super::forms::{DELAY, Described, Flag, Form, Inline, MICROS, Maybe, Name, Units, Whole};
 use super::{Key, Presence, Reader, Schema, Written, key};
 use crate::profile::fault::ProfileError;
 use crate::profile::places::Places;
@@ -293,6 +293,10 @@ pub(super) static QUEUE: Schema<QueueSpec> = Schema {
             QueueSpec, order, "order", Kept, ORDERS,
             "which command is served next: in order of arrival, or with the shortest positioning \
              time"
+        },
+        key! {
+            QueueSpec, oldest_after, "oldest_after_ms", Kept, DELAY,
+            "with `sptf`: a command that has waited for longer is served next. The default has no source"
         },
     ],
 };

@@ -101,6 +101,8 @@ pub(super) struct Units {
 
 /// A time in microseconds, of at most a second.
 pub(super) const MICROS: Units = Units { places: super::US, min: 0, max: super::SECOND };
+/// A time of up to a minute.
+pub(super) const DELAY: Units = Units { places: super::MS, min: 0, max: 60 * super::SECOND };
 
 impl<V: Figure> Form<V> for Units {
     fn read(&self, item: &Item<'_>) -> Result<V, ProfileError> {

@@ -54,7 +54,7 @@ pub fn drive(layout: Layout) -> Profile {
     p.electronics.cache = plain_cache();
     p.electronics.cache.segments = 10;
     p.electronics.cache.segment_sectors = 374;
-    p.electronics.queue = QueueSpec { depth: 16, order: FirmwareOrder::Sptf };
+    p.electronics.queue = QueueSpec { depth: 16, order: FirmwareOrder::Sptf, ..QueueSpec::default() };
     p
 }
 
