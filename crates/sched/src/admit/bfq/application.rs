@@ -9,8 +9,18 @@ use super::together::{Grouping, Visit};
 use crate::admit::Share;
 use crate::request::Request;
 
-/// Units per sector of the mean distance.
-const FINE: u64 = 256;
+/// Weight of all distances together in the mean distance, when there have been many.
+const FULL_WEIGHT: u64 = 256;
+/// The mean is valid above this weight, which it has from the third request on (`bfq_sample_valid`
+/// of the kernel).
+const VALID_WEIGHT: u64 = 80;
+/// A distance counts as at most four times the mean and this number of times the distance from which
+/// on requests are random; the first ones as at most the latter. So a single jump, as from one file
+/// to the next, does not make an application random for long (`bfq_update_io_seektime` of BFQ for
+/// Linux 2.6.36).
+const LONGEST: u64 = 16;
+/// See [`LONGEST`].
+const LONGEST_OF_FIRST: u64 = 256;
 /// Resolution of weights, so that a raised weight falls smoothly.
 const SCALE: u64 = 100;
 
@@ -19,7 +29,10 @@ const SCALE: u64 = 100;
 /// requests were far from the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pattern {
+    /// The mean distance, and its weight and weighted sum.
     mean: u64,
+    weight: u64,
+    total: u64,
     end: Option<u64>,
     far: u32,
     /// Mean position of the requests, and mean distance from it.
@@ -30,22 +43,25 @@ pub(crate) struct Pattern {
 impl Pattern {
     /// Adds a request; a distance of more than `far` sectors counts as far.
     pub(crate) fn add(&mut self, request: &Request, far: u64) {
-        if let Some(end) = self.end {
-            let distance = end.abs_diff(request.lbn);
-            self.mean = self.mean - self.mean / 8 + distance.saturating_mul(FINE) / 8;
-            self.far = self.far << 1 | u32::from(distance > far);
+        let distance = self.end.map_or(0, |end| end.abs_diff(request.lbn));
+        match self.end {
+            Some(_) => self.far = self.far << 1 | u32::from(distance > far),
+            None => self.middle = request.lbn,
         }
-        if self.end.is_none() {
-            self.middle = request.lbn;
-        }
+        let is_first = self.weight <= VALID_WEIGHT;
+        let longest = if is_first { LONGEST_OF_FIRST } else { LONGEST };
+        let counted = distance.min(self.mean.saturating_mul(4).saturating_add(longest.saturating_mul(far)));
+        self.weight = (7 * self.weight + FULL_WEIGHT) / 8;
+        self.total = (self.total.saturating_mul(7).saturating_add(counted.saturating_mul(FULL_WEIGHT))) / 8;
+        self.mean = (self.total + self.weight / 2) / self.weight;
         self.spread = self.spread - self.spread / 16 + self.middle.abs_diff(request.lbn) / 16;
         self.middle = self.middle - self.middle / 16 + request.lbn / 16;
         self.end = Some(request.lbn + u64::from(request.count));
     }
 
     /// Returns whether most requests are far from the previous one: more than 19 of the last 32, as
-    /// the kernel's `BFQQ_SEEKY`. The mean distance alone would also be large for an application
-    /// that reads many files sequentially.
+    /// today's kernel's `BFQQ_SEEKY`. This decides who is served together: an application that
+    /// reads many small files has a large mean distance, and still gains from a slice of its own.
     pub(crate) fn is_scattered(&self) -> bool {
         self.far.count_ones() > 19
     }
@@ -60,9 +76,10 @@ impl Pattern {
         self.spread
     }
 
-    /// Returns the mean distance between consecutive requests, in sectors.
-    pub(crate) fn mean(&self) -> u64 {
-        self.mean / FINE
+    /// Returns whether the mean distance between consecutive requests is known and more than `far`
+    /// sectors (section 4).
+    pub(crate) fn is_random(&self, far: u64) -> bool {
+        self.weight > VALID_WEIGHT && self.mean > far
     }
 }
 
@@ -257,11 +274,30 @@ mod tests {
     #[test]
     fn the_mean_distance_follows_what_comes() {
         let mut p = Pattern::default();
-        (0..10).for_each(|i| p.add(&at(i * 8), 8192));
-        assert_eq!(p.mean(), 0);
-        p.add(&at(1_000_080), 8192);
-        assert_eq!(p.mean(), 125_000);
-        (0..40).for_each(|i| p.add(&at(1_000_088 + i * 8), 8192));
-        assert!(p.mean() < 1_000);
+        (0..40).for_each(|i| p.add(&at(i * 8), 8192));
+        assert_eq!(p.mean, 0);
+        // One jump, however long, counts as 16 times the limit.
+        p.add(&at(1_000_000_000), 8192);
+        assert!(p.mean.abs_diff(16_384) < 500, "{}", p.mean);
+        assert!(p.is_random(8192));
+        let after = (1..40).find(|i| {
+            p.add(&at(1_000_000_000 + i * 8), 8192);
+            !p.is_random(8192)
+        });
+        assert_eq!(after, Some(6));
+    }
+
+    #[test]
+    fn requests_far_apart_are_random_from_the_third_on() {
+        let mut p = Pattern::default();
+        let after: Vec<bool> = (0..20)
+            .map(|i| {
+                p.add(&at(i * 1_000_000), 8192);
+                p.is_random(8192)
+            })
+            .collect();
+        assert_eq!(after.iter().position(|random| *random), Some(2));
+        assert!(after[2..].iter().all(|random| *random));
+        assert!(p.mean.abs_diff(1_000_000) < 100_000, "{}", p.mean);
     }
 }

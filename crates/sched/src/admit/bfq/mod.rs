@@ -149,7 +149,7 @@ impl Bfq {
     }
 
     fn is_random(&self, a: &Application) -> bool {
-        a.pattern.mean() > self.random_beyond
+        a.pattern.is_random(self.random_beyond)
     }
 
     /// Ends the active application's turn.

@@ -7,7 +7,7 @@
 //! target gives an application its share sooner, and not a larger share. (The kernel's
 //! `io.latency` throttles the others instead.)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use headtime_disk::{Dur, Time};
 
@@ -32,6 +32,8 @@ impl Target {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Targets {
     by_queue: BTreeMap<u32, Target>,
+    /// When each queue with waiting requests is overdue.
+    due: BTreeSet<(Time, u32)>,
 }
 
 impl Targets {
@@ -39,30 +41,44 @@ impl Targets {
     /// one only for those that arrive from now on.
     pub(super) fn set(&mut self, queue: u32, target: Option<Dur>) {
         match target {
-            None => _ = self.by_queue.remove(&queue),
+            None => {
+                self.change(queue, |t| t.waiting.clear());
+                self.by_queue.remove(&queue);
+            }
             Some(target) => {
-                self.by_queue.entry(queue).or_insert(Target { target, waiting: Vec::new() }).target = target;
+                self.by_queue.entry(queue).or_insert(Target { target, waiting: Vec::new() });
+                self.change(queue, |t| t.target = target);
             }
         }
     }
 
     pub(super) fn arrived(&mut self, queue: u32, request: u64, now: Time) {
-        if let Some(t) = self.by_queue.get_mut(&queue) {
-            t.waiting.push((now, request));
-        }
+        self.change(queue, |t| t.waiting.push((now, request)));
     }
 
     pub(super) fn sent(&mut self, queue: u32, request: u64) {
-        if let Some(t) = self.by_queue.get_mut(&queue)
-            && let Some(at) = t.waiting.iter().position(|w| w.1 == request)
-        {
-            t.waiting.remove(at);
-        }
+        self.change(queue, |t| {
+            if let Some(at) = t.waiting.iter().position(|w| w.1 == request) {
+                t.waiting.remove(at);
+            }
+        });
     }
 
-    /// Returns when each queue with waiting requests is overdue.
-    fn due(&self) -> impl Iterator<Item = (Time, u32)> {
-        self.by_queue.iter().filter_map(|(queue, t)| Some((t.due()?, *queue)))
+    /// Changes a target, if the queue has one, and when it is overdue.
+    fn change(&mut self, queue: u32, change: impl FnOnce(&mut Target)) {
+        let Some(t) = self.by_queue.get_mut(&queue) else { return };
+        let before = t.due();
+        change(t);
+        let after = t.due();
+        if before == after {
+            return;
+        }
+        if let Some(at) = before {
+            assert!(self.due.remove(&(at, queue)), "a waiting request is overdue at some time");
+        }
+        if let Some(at) = after {
+            self.due.insert((at, queue));
+        }
     }
 
     fn is_overdue(&self, queue: u32, now: Time) -> bool {
@@ -81,14 +97,14 @@ impl Bfq {
         let virtual_now = self.best_effort.now();
         let is_eligible = |queue| self.best_effort.stamps(queue).is_some_and(|s| s.start <= virtual_now);
         active.or_else(|| {
-            let due = self.targets.due().filter(|&(at, queue)| at <= now && is_eligible(queue));
-            due.min().map(|(_, queue)| queue)
+            let mut due = self.targets.due.range(..=(now, u32::MAX)).map(|&(_, queue)| queue);
+            due.find(|&queue| is_eligible(queue))
         })
     }
 
     /// Returns when an application will be overdue that is not yet.
     pub(super) fn next_overdue(&self, now: Time) -> Time {
-        self.targets.due().map(|(at, _)| at).filter(|at| *at > now).min().unwrap_or(Time::NEVER)
+        self.targets.due.range((now, u32::MAX)..).map(|&(at, _)| at).find(|at| *at > now).unwrap_or(Time::NEVER)
     }
 
     /// Ends the turn of an application that is not overdue, for one that is. One of the idle class

@@ -180,8 +180,8 @@ fn with_a_command_queue_the_disk_idles_for_all_but_scattered_applications() {
     let unfair = BfqRules { fairness: false, ..fair() };
     assert_eq!(served_before_another(unfair.clone()), 256);
     let mut d = Desk::new(ncq(unfair));
-    (0..2).for_each(|_| d.read_far(3));
-    assert_eq!(d.serve(100), 3);
+    (0..3).for_each(|_| d.read_far(3));
+    (0..2).for_each(|_| assert_eq!(d.serve(100), 3));
     d.read(1);
     assert_eq!(d.serve(100), 3);
     assert_eq!(d.bfq.turn(d.now), Turn::Wait(d.now + Dur::from_ms(2)));
