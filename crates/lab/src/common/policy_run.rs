@@ -74,10 +74,10 @@ impl PolicyRun {
         let mut profile = profile::builtin(self.drive).map_err(|e| failed(e.to_string()))?;
         let mut depth = None;
         if self.ncq {
-            profile.electronics.queue = QueueSpec { depth: NCQ, order: FirmwareOrder::Sptf };
+            profile.electronics.queue = QueueSpec { depth: NCQ, order: FirmwareOrder::Sptf, ..QueueSpec::default() };
             depth = Some(NCQ);
         } else {
-            profile.electronics.queue = QueueSpec { depth: 1, order: FirmwareOrder::Fcfs };
+            profile.electronics.queue = QueueSpec::default();
         }
         // C-LOOK within an application, as in the report (section 3); NOOP keeps the order of
         // arrival.
@@ -345,7 +345,13 @@ impl Startups {
 
     /// The largest ratio over all loads of the start-up time under BFQ+ to that on an idle disk.
     pub(crate) fn against_idle(&self) -> f64 {
-        self.seconds[Self::PLUS].iter().map(|s| s / self.idle).fold(0.0, f64::max)
+        self.variant_against_idle(&self.seconds[Self::PLUS])
+    }
+
+    /// The largest of the loads' start-up times under a variant ([`Startups::variant`]) to that on
+    /// an idle disk.
+    pub(crate) fn variant_against_idle(&self, seconds: &[f64]) -> f64 {
+        seconds.iter().map(|s| s / self.idle).fold(0.0, f64::max)
     }
 
     /// Adds a variant of BFQ+ to the tables, and returns its mean seconds for each load.

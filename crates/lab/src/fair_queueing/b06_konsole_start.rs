@@ -7,7 +7,7 @@ use headtime_sim::workload::suite::startup::Program;
 
 use super::beside;
 use super::paper::{FIGURE_6A, FIGURE_6B};
-use crate::common::policy_run::{DRIVE_3, NOT_RAISED_NAME, PUBLISHED_NAME, Startups, startups};
+use crate::common::policy_run::{DRIVE_3, NOT_RAISED_NAME, PUBLISHED_NAME, Startups, compared, startups};
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};
 
 /// The experiment.
@@ -54,7 +54,22 @@ static SPEC: Spec = Spec {
             quick: true,
             note: "konsole has the disk for most of its start here, which takes 1.3 times as long as on an idle disk, \
                    and is started again a second later: more of the time goes to it than where the start takes longer. \
-                   As the report measured it (the tables' rows with that name) this holds, and B6b does not.",
+                   As the report measured it (B6d) it takes longer, and less is lost.",
+        },
+        Claim {
+            id: "B6d",
+            claim: "start-up of konsole and throughput lost, BFQ+ as the report measured it",
+            paper: "close; 20% / 36%",
+            rule: "at most 1.6 times an idle disk; at most 30% / 45%",
+            checks: &[
+                Check { what: "over idle, largest of the loads", unit: "times", test: Test::AtMost(1.6) },
+                Check { what: "less than CFQ", unit: "%", test: Test::AtMost(30.0) },
+                Check { what: "less than BFQ", unit: "%", test: Test::AtMost(45.0) },
+            ],
+            quick: true,
+            note: "Without headtime's own rules and those of later kernels. Less is lost than in the report, since the \
+                   start takes longer: 1.9 times as long as on an idle disk. After each think time that is longer than \
+                   the disk idles it waits for the rest of a reader's slice.",
         },
     ],
     length: Length::Minutes,
@@ -63,14 +78,18 @@ static SPEC: Spec = Spec {
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let mut s = startups(run, &SPEC, Program::KONSOLE)?;
-    s.variant(run, &SPEC, Program::KONSOLE, (PUBLISHED_NAME, BfqRules::published()))?;
+    let published = s.variant(run, &SPEC, Program::KONSOLE, (PUBLISHED_NAME, BfqRules::published()))?;
     let fair = BfqRules { low_latency: None, ..BfqRules::plus() };
     s.variant(run, &SPEC, Program::KONSOLE, (NOT_RAISED_NAME, fair))?;
     let mut f = Findings::default();
     f.figure("B6a", &[s.largest(Startups::CFQ), s.largest(Startups::BFQ)]);
     f.figure("B6b", &[s.against_idle()]);
-    let less = |than: usize| 100.0 * (1.0 - s.rates[0][0] / s.rates[than][0]);
-    f.figure("B6c", &[less(Startups::CFQ), less(Startups::BFQ)]);
+    let less = |of: usize, than: usize| 100.0 * (1.0 - s.rates[of][0] / s.rates[than][0]);
+    f.figure("B6c", &[less(Startups::PLUS, Startups::CFQ), less(Startups::PLUS, Startups::BFQ)]);
+    // The first variant.
+    let measured = compared().len();
+    let idle = s.variant_against_idle(&published);
+    f.figure("B6d", &[idle, less(measured, Startups::CFQ), less(measured, Startups::BFQ)]);
     let about = "Mean of the starts of all runs.";
     f.charts.push(beside::chart(&FIGURE_6A, about, &beside::means(&s.rows)));
     f.charts.push(beside::chart(&FIGURE_6B, "", &beside::by_policy(&s.names(), &s.rates)));

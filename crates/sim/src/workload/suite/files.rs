@@ -10,7 +10,7 @@
 
 use super::super::variates::Variates;
 use super::{Actor, Disk, Piece};
-use headtime_disk::{Kind, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 /// Bytes of a file, if the disk has room.
 pub const FILE: u64 = 5_000_000_000;
@@ -20,6 +20,9 @@ const READ_AHEAD: (u64, u64) = (16 << 10, 128 << 10);
 const WINDOWS: u32 = 2;
 const WRITE_BEHIND: u64 = 512 << 10;
 const PAGE: u64 = 4 << 10;
+/// A writer with pauses writes for the first half of each such interval: that of the kernel's
+/// flusher.
+const FLUSHER_INTERVAL: Dur = Dur::from_secs(5);
 /// The page cache's writes in flight per file: sequential, or random.
 const WRITES_IN_FLIGHT: (u32, u32) = (8, 32);
 
@@ -40,6 +43,7 @@ pub struct FileActor {
     rng: Variates,
     /// It can submit from here on.
     now: Time,
+    with_pauses: bool,
 }
 
 impl FileActor {
@@ -54,13 +58,41 @@ impl FileActor {
         };
         let [piece, largest] = [piece, largest].map(|bytes| disk.sectors(bytes).min(sectors));
         let rng = Variates::new(seed, i);
-        FileActor { kind, random, first, sectors, piece, largest, at: 0, most, under_way: 0, rng, now: Time::ZERO }
+        FileActor {
+            kind,
+            random,
+            first,
+            sectors,
+            piece,
+            largest,
+            at: 0,
+            most,
+            under_way: 0,
+            rng,
+            now: Time::ZERO,
+            with_pauses: false,
+        }
+    }
+
+    /// Pauses for half of the time, 2.5 s in every five.
+    #[must_use]
+    pub fn with_pauses(self) -> FileActor {
+        FileActor { with_pauses: true, ..self }
+    }
+
+    /// Returns when it can submit, from `now` on.
+    fn from(&self, now: Time) -> Time {
+        let within = now.0 % FLUSHER_INTERVAL.0;
+        match self.with_pauses && within >= FLUSHER_INTERVAL.0 / 2 {
+            true => now + Dur(FLUSHER_INTERVAL.0 - within),
+            false => now,
+        }
     }
 }
 
 impl Actor for FileActor {
     fn next_due(&self) -> Option<Time> {
-        (self.under_way < self.most).then_some(self.now)
+        (self.under_way < self.most).then(|| self.from(self.now))
     }
 
     fn take(&mut self) -> Piece {
