@@ -306,8 +306,9 @@ pub struct QueueSpec {
     pub depth: u32,
     /// Their order of service.
     pub order: FirmwareOrder,
-    /// With [`FirmwareOrder::Sptf`]: the oldest command is served next when it has waited for longer
-    /// than this, so that none starves. The default has no source: no maker publishes such a limit.
+    /// With [`FirmwareOrder::Sptf`]: the oldest command is served next when it has waited for
+    /// longer than this, so that none starves. The default has no source: no maker publishes such a
+    /// limit.
     pub oldest_after: Dur,
 }
 

@@ -60,8 +60,8 @@ static SPEC: Spec = Spec {
             rule: "at most 1.5 times",
             checks: &[Check { what: "over idle, largest of the loads", unit: "times", test: Test::AtMost(1.5) }],
             quick: true,
-            note: "Without headtime's own rules and those of later kernels. Fails beside five readers and five writers in \
-                   order only (0.24 s; 0.16 to 0.20 s beside the others, 0.14 s on an idle disk).",
+            note: "Without headtime's own rules and those of later kernels. Fails beside five readers and five writers \
+                   in order only (0.24 s; 0.16 to 0.20 s beside the others, 0.14 s on an idle disk).",
         },
     ],
     length: Length::Minutes,

@@ -40,10 +40,10 @@ static SPEC: Spec = Spec {
         quick: true,
         note: "Arrival, choice, dispatch and completion of one request, each ending a turn. The least of several \
                repetitions: what else the processor did at the same time is not the scheduler's. On a virtual machine \
-               at 10,000 1.6 to 1.9 us in nine runs, and up to 2.9 us in two others; why is not known. The second table \
-               has the cost with switches and latency targets, which the claim does not include: with 10,000 applications that are all overdue \
-               52 to 55 us, since those ahead of their share are passed over one by one. Service of scattered \
-               applications together ends above 256 of them.",
+               at 10,000 1.6 to 1.9 us in nine runs, and up to 2.9 us in two others; why is not known. The second \
+               table has the cost with switches and latency targets, which the claim does not include: with 10,000 \
+               applications that are all overdue 52 to 55 us, since those ahead of their share are passed over one \
+               by one. Service of scattered applications together ends above 256 of them.",
     }],
     length: Length::Seconds,
     alone: true,

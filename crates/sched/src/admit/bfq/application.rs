@@ -14,12 +14,11 @@ const FULL_WEIGHT: u64 = 256;
 /// The mean is valid above this weight, which it has from the third request on (`bfq_sample_valid`
 /// of the kernel).
 const VALID_WEIGHT: u64 = 80;
-/// A distance counts as at most four times the mean and this number of times the distance from which
-/// on requests are random; the first ones as at most the latter. So a single jump, as from one file
-/// to the next, does not make an application random for long (`bfq_update_io_seektime` of BFQ for
-/// Linux 2.6.36).
+/// A distance counts as at most the sum of four times the mean and this multiple of the distance
+/// beyond which requests are random. So a single jump, as from one file to the next, does not make
+/// an application random for long (`bfq_update_io_seektime` of BFQ for Linux 2.6.36).
 const LONGEST: u64 = 16;
-/// See [`LONGEST`].
+/// The same while the mean is not valid yet.
 const LONGEST_OF_FIRST: u64 = 256;
 /// Resolution of weights, so that a raised weight falls smoothly.
 const SCALE: u64 = 100;
