@@ -247,6 +247,26 @@ fn the_disk_idles_for_another_no_longer_than_until_an_application_is_overdue() {
 }
 
 #[test]
+fn the_application_that_has_been_overdue_for_longest_goes_first() {
+    let order = |targets: [u64; 3]| {
+        let mut d = Desk::new(fair());
+        for (owner, ms) in (2..).zip(targets) {
+            // A target that is changed holds with its last value.
+            d.bfq.set_latency_target(owner, Some(Dur::from_ms(1_000)));
+            d.bfq.set_latency_target(owner, Some(Dur::from_ms(ms)));
+        }
+        d.read(1);
+        d.serve(2_000);
+        d.read(1);
+        (2..5).for_each(|owner| d.read(owner));
+        d.now += Dur::from_ms(30);
+        [(); 3].map(|()| d.serve(2_000))
+    };
+    assert_eq!(order([40, 10, 20]), [3, 4, 2]);
+    assert_eq!(order([10, 20, 40]), [2, 3, 4]);
+}
+
+#[test]
 fn the_oldest_request_of_an_overdue_application_goes_first() {
     let patience = |target: Option<u64>| {
         let mut d = Desk::new(fair());
