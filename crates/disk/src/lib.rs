@@ -33,7 +33,7 @@ pub use time::{Dur, Time};
 
 // The virtual drive, and what a host exchanges with it.
 pub use command::{Command, Completion, Kind, MediaTimes, Outcome, SubmitError};
-pub use drive::{Drive, DriveConfig, Fault, HiddenWork};
+pub use drive::{Drive, DriveConfig, DriveNoise, Fault, HiddenWork};
 
 // The model of a drive, compiled from its profile.
 pub use error::ModelError;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use headtime_disk::profile::{FirmwareOrder, Profile};
-use headtime_disk::{Drive, DriveConfig, Model, ModelError};
+use headtime_disk::{Drive, DriveConfig, DriveNoise, Model, ModelError};
 use headtime_sched::streams::GuaranteeConfig;
 use headtime_sched::write_cache::Front;
 use headtime_sched::{
@@ -119,7 +119,9 @@ impl<'a> Setup<'a> {
     /// in-firmware").
     pub fn filled(mut self, fill: FillConfig) -> Setup<'a> {
         let inside = fill.placement != Placement::Host;
-        self.drive.noiseless |= inside;
+        if inside {
+            self.drive.noise = DriveNoise::Off;
+        }
         self.drive.inside |= inside;
         self.fill = Some(fill);
         self

@@ -72,9 +72,9 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     } else {
         // Gap filling inside the drive is compared with the same drive without filling.
         let inside = scenario.placement().map_err(Failure::input)? != Placement::Host;
-        setup.drive.noiseless |= inside;
         setup.drive.inside |= inside;
     }
+    setup.drive.noise = scenario.noise().map_err(Failure::input)?;
     setup.write_cache = scenario.write_cache().map_err(Failure::input)?;
     let simulation = Simulation::new(&setup).map_err(|e| {
         let key = if matches!(e, SimError::Model { .. }) { "disk" } else { "depth" };

@@ -3,6 +3,40 @@
 use super::Fault;
 #[cfg(doc)]
 use crate::profile::CacheSpec;
+use crate::profile::{NoiseSpec, Profile};
+
+/// Random behaviour of a drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriveNoise {
+    /// As its profile has it.
+    #[default]
+    Profile,
+    /// None at all.
+    Off,
+    /// Errors as measured on a real drive ([`NoiseSpec::measured`]), which its profile's model does
+    /// not contain.
+    Measured,
+}
+
+impl DriveNoise {
+    /// Names of the kinds, as settings have them.
+    pub const NAMES: [&str; 3] = ["profile", "off", "measured"];
+
+    /// Returns the kind of this name.
+    pub fn parse(name: &str) -> Option<DriveNoise> {
+        let all = [DriveNoise::Profile, DriveNoise::Off, DriveNoise::Measured];
+        DriveNoise::NAMES.iter().position(|known| *known == name).map(|at| all[at])
+    }
+
+    /// Returns the noise of a drive of this profile.
+    pub(super) fn of(self, profile: &Profile) -> NoiseSpec {
+        match self {
+            DriveNoise::Profile => profile.noise,
+            DriveNoise::Off => NoiseSpec::default(),
+            DriveNoise::Measured => profile.noise.measured(),
+        }
+    }
+}
 
 /// Configuration of a drive for a run. By default it has its noise, seed 0 and no faults.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +49,8 @@ pub struct DriveConfig {
     pub disksim_exact: bool,
     /// Use the profile's `rig` electronics; without effect on a profile that has none.
     pub use_rig: bool,
-    /// Disable all noise.
-    pub noiseless: bool,
+    /// Its noise.
+    pub noise: DriveNoise,
     /// The sender of commands is part of the drive's firmware, so the drive does not treat two
     /// reads on one track as a sequential pattern ([`CacheSpec::same_track_prefetch_delays`]).
     pub inside: bool,
@@ -46,7 +80,7 @@ impl DriveConfig {
     /// The same with noise, or without.
     #[must_use]
     pub fn with_noise(self, noise: bool) -> DriveConfig {
-        DriveConfig { noiseless: !noise, ..self }
+        DriveConfig { noise: if noise { DriveNoise::Profile } else { DriveNoise::Off }, ..self }
     }
 
     /// The same with the sender of commands inside the drive, or outside.

@@ -167,7 +167,8 @@ impl Mechanism {
             return Dur::ZERO;
         }
         let table = self.model.mechanics.reposition(self.arm, to, kind);
-        table.saturating_add_signed(self.noise.seek_difference_ns())
+        let error = self.noise.move_error_ns(self.arm.0.abs_diff(to.0), to.1);
+        table.saturating_add_signed(error + self.noise.seek_difference_ns())
     }
 
     /// Passes a range under the head; appends the stretches to `stretches` in order of time.

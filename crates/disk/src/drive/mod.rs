@@ -26,13 +26,13 @@ mod spindle;
 mod stream;
 mod write;
 
-pub use config::DriveConfig;
+pub use config::{DriveConfig, DriveNoise};
 pub use faults::{Fault, RETRY_TURNS};
 
 use crate::command::{Command, Completion, Kind, MediaTimes, Outcome, SubmitError};
 use crate::error::ModelError;
 use crate::model::{Model, Place};
-use crate::profile::{ByLast, CacheSpec, Electronics, FirmwareOrder, NoiseSpec, Overheads, Profile};
+use crate::profile::{ByLast, CacheSpec, Electronics, FirmwareOrder, Overheads, Profile};
 use crate::time::{Dur, Time};
 
 use bus::Bus;
@@ -181,7 +181,7 @@ impl Drive {
             model.mechanics.read_on_arrival = false;
             model.mechanics.write_on_arrival = false;
         }
-        let spec = if config.noiseless { NoiseSpec::default() } else { profile.noise };
+        let spec = config.noise.of(profile);
         let noise = Noise::new(spec, config.seed);
         let spindle = Spindle::new(model.mechanics.rotation, spec.speed_error_ppb, spec.speed_drift_ppb > 0);
         let faults = Faults::new(config.faults);

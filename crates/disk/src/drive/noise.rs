@@ -15,13 +15,14 @@ const OVERLAP_BYTES: u64 = 40 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Noise {
     spec: NoiseSpec,
+    seed: u64,
     rng: Xoshiro256PlusPlus,
 }
 
 impl Noise {
     /// Creates a generator for one drive.
     pub(super) fn new(spec: NoiseSpec, seed: u64) -> Noise {
-        Noise { spec, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
+        Noise { spec, seed, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
     /// Returns its parameters.
@@ -39,22 +40,25 @@ impl Noise {
 
     /// Draws the deviation of a move from its table value in nanoseconds: normal with the profile's
     /// standard deviation, truncated at its limit.
-    ///
-    /// The normal variate is the sum of twelve uniform 16-bit numbers minus its mean: variance 12 *
-    /// (2^32 / 12), so the standard deviation is 2^16 and the tails end at six deviations. Integer
-    /// arithmetic gives the same values on every machine.
     pub(super) fn seek_difference_ns(&mut self) -> i64 {
         if self.spec.seek_sd == Dur::ZERO {
             return 0;
         }
-        let mut sum = 0i64;
-        for _ in 0..3 {
-            let r = self.rng.next_u64();
-            sum += (r & 0xffff) as i64 + (r >> 16 & 0xffff) as i64 + (r >> 32 & 0xffff) as i64 + (r >> 48) as i64;
+        normal_ns(&mut self.rng, 0, self.spec.seek_sd, self.spec.seek_max)
+    }
+
+    /// Returns the constant error of moves over `distance` cylinders to `surface`, in ns: normal with
+    /// the profile's mean and deviation, truncated at its limit. Distances share an error with those
+    /// of the same square root, as the time of a move rises with it. Moves to the next track or
+    /// cylinder have none: the drive's skews were made for their times.
+    pub(super) fn move_error_ns(&self, distance: u32, surface: u16) -> i64 {
+        let NoiseSpec { move_error_mean_ns: mean, move_error_sd: sd, move_error_max: most, .. } = self.spec;
+        if distance < 2 || (mean, sd) == (0, Dur::ZERO) {
+            return 0;
         }
-        let ns = ((sum - 12 * 0xffff / 2) * self.spec.seek_sd.0 as i64) >> 16;
-        let most = self.spec.seek_max.0 as i64;
-        ns.clamp(-most, most)
+        let place = u64::from(distance.isqrt()) << 16 | u64::from(surface);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        normal_ns(&mut rng, mean, sd, most)
     }
 
     /// Draws the extra revolutions that the head needs to settle after a move; nearly always none.
@@ -75,7 +79,12 @@ impl Noise {
 
     /// Draws the delay of a completion report.
     pub(super) fn completion_delay(&mut self) -> Dur {
-        self.even(self.spec.completion_jitter)
+        let delay = self.even(self.spec.completion_jitter);
+        let ppm = self.spec.late_completion_ppm;
+        if ppm > 0 && self.rng.next_u64() % 1_000_000 < u64::from(ppm) {
+            return delay + self.even(self.spec.late_completion_max);
+        }
+        delay
     }
 
     /// Draws the delay of the bus phase of a transfer of `bytes` due to lost overlap. Constant
@@ -102,6 +111,21 @@ impl Noise {
         let draw = (self.rng.next_u64() % (2 * step as u64 + 1)) as i64 - step;
         (now_ppb + draw).clamp(-limit, limit)
     }
+}
+
+/// Draws from a normal distribution in nanoseconds, truncated at `most` in either direction.
+///
+/// The variate is the sum of twelve uniform 16-bit numbers minus its mean: variance 12 * (2^32 / 12),
+/// so the standard deviation is 2^16 and the tails end at six deviations. Integer arithmetic gives
+/// the same values on every machine.
+fn normal_ns(rng: &mut Xoshiro256PlusPlus, mean_ns: i64, sd: Dur, most: Dur) -> i64 {
+    let mut sum = 0i64;
+    for _ in 0..3 {
+        let r = rng.next_u64();
+        sum += (r & 0xffff) as i64 + (r >> 16 & 0xffff) as i64 + (r >> 32 & 0xffff) as i64 + (r >> 48) as i64;
+    }
+    let ns = mean_ns + (((sum - 12 * 0xffff / 2) * sd.0 as i64) >> 16);
+    ns.clamp(-(most.0 as i64), most.0 as i64)
 }
 
 #[cfg(test)]
@@ -132,6 +156,35 @@ mod tests {
         }
         let once = settled(NoiseSpec { settle_retry_again_ppm: Some(0), ..alone });
         assert_eq!(once[2..], [0; 4]);
+    }
+
+    #[test]
+    fn each_distance_and_surface_has_a_constant_error_and_the_next_track_none() {
+        let spec = NoiseSpec::default().measured();
+        let noise = Noise::new(spec, 5);
+        let errors: Vec<i64> =
+            (2..10_000).flat_map(|d| (0..6).map(move |s| (d, s))).map(|(d, s)| noise.move_error_ns(d, s)).collect();
+        let again: Vec<i64> =
+            (2..10_000).flat_map(|d| (0..6).map(move |s| (d, s))).map(|(d, s)| noise.move_error_ns(d, s)).collect();
+        assert_eq!(errors, again);
+        assert_eq!([noise.move_error_ns(0, 3), noise.move_error_ns(1, 0)], [0, 0]);
+        // Some 600 different ones: the mean is within four deviations of theirs.
+        let mean = errors.iter().sum::<i64>() / errors.len() as i64;
+        assert!((mean - 66_000).abs() < 4 * 176_000 / 24, "{mean}");
+        assert!(errors.iter().all(|e| e.abs() <= 600_000));
+        assert_ne!(errors[0], errors[1], "another surface");
+        assert_ne!(Noise::new(spec, 6).move_error_ns(500, 2), noise.move_error_ns(500, 2), "another drive");
+    }
+
+    #[test]
+    fn a_few_completions_are_much_later() {
+        let spec = NoiseSpec::default().measured();
+        let mut noise = Noise::new(spec, 5);
+        let delays: Vec<Dur> = (0..100_000).map(|_| noise.completion_delay()).collect();
+        let late = delays.iter().filter(|d| **d > spec.completion_jitter).count();
+        // 0.7%, nearly all of which exceed the usual delay; four deviations of 700.
+        assert!(late.abs_diff(690) < 110, "{late}");
+        assert!(delays.iter().all(|d| *d <= spec.latest_completion()));
     }
 
     #[test]

@@ -365,6 +365,12 @@ fn tail(t: Table<'_>, warnings: &mut Warnings) -> Result<(), ProfileError> {
 
 fn noise(p: &Profile, places: &Places) -> Result<(), ProfileError> {
     let n = &p.noise;
+    let least = n.move_error_sd.max(Dur(n.move_error_mean_ns.unsigned_abs()));
+    if n.move_error_max < least {
+        let range = format!("no less than move_error_sd_us and the size of move_error_mean_us ({least})");
+        let key = places.key("noise.move_error_max_us");
+        return Err(ProfileError::range(key, "move_error_max_us", n.move_error_max, range));
+    }
     if n.seek_max < n.seek_sd {
         let range = format!("no less than seek_sd_us ({})", n.seek_sd);
         return Err(ProfileError::range(places.key("noise.seek_max_us"), "seek_max_us", n.seek_max, range));

@@ -3,7 +3,7 @@
 //! Lumb, Schindler and Ganger (FAST 2002) lost 35% (section 5.3), half to conservatism and half to
 //! the rule of one command per track.
 
-use headtime_disk::Dur;
+use headtime_disk::{DriveNoise, Dur};
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::{Algorithm, Conservatism, Order, Placement};
 
@@ -54,10 +54,10 @@ const fn fixed(us: u64) -> Conservatism {
     Conservatism::Fixed(Dur::from_us(us))
 }
 
-const AT_ONCE: DriveBehaviour = DriveBehaviour { noiseless: true, inside: true, at_once: true };
+const AT_ONCE: DriveBehaviour = DriveBehaviour { noise: DriveNoise::Off, inside: true, at_once: true };
 const INSIDE: DriveBehaviour = DriveBehaviour { at_once: false, ..AT_ONCE };
 const NO_NOISE: DriveBehaviour = DriveBehaviour { inside: false, ..INSIDE };
-const NOISE: DriveBehaviour = DriveBehaviour { noiseless: false, ..NO_NOISE };
+const NOISE: DriveBehaviour = DriveBehaviour { noise: DriveNoise::Profile, ..NO_NOISE };
 
 const fn step(name: &'static str, placement: Placement, towards: DriveBehaviour, conservatism: Conservatism) -> Step {
     Step { name, placement, towards, conservatism }

@@ -1,7 +1,7 @@
 //! One run with background work and an endless foreground.
 
 use headtime_disk::profile::{self, BusSpec, Overheads, Profile};
-use headtime_disk::{Dur, Time};
+use headtime_disk::{DriveNoise, Dur, Time};
 use headtime_sched::{Algorithm, Conservatism, FillConfig, Order, Placement};
 use headtime_sim::background::Jobs;
 use headtime_sim::observe::Observer;
@@ -29,6 +29,8 @@ pub(crate) struct ScanRun {
     pub limits: Limits,
     /// Seed of load, noise and lottery.
     pub seed: u64,
+    /// The drive's noise, where nothing else determines it.
+    pub noise: DriveNoise,
     /// How the drive behaves towards the scheduler; `None`: by the placement of FILL.
     pub towards: Option<DriveBehaviour>,
 }
@@ -36,8 +38,8 @@ pub(crate) struct ScanRun {
 /// The behaviour of a drive towards a scheduler, whatever placement FILL's rules assume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DriveBehaviour {
-    /// All times are as predicted.
-    pub noiseless: bool,
+    /// Its noise.
+    pub noise: DriveNoise,
     /// It has none of a drive's autonomous behaviour towards a host.
     pub inside: bool,
     /// Its electronics and its bus take no time, and neither does the scheduler: nothing is left of
@@ -49,7 +51,18 @@ impl ScanRun {
     /// A built-in drive under a load, without filling.
     pub(crate) fn new(spec: &Spec, drive: &str, order: Order, load: GroupSpec, seed: u64) -> Result<ScanRun, RunError> {
         let profile = profile::builtin(drive).map_err(|e| failed(spec, e))?;
-        Ok(ScanRun { profile, belief: None, order, fill: None, load, limits: Limits::default(), seed, towards: None })
+        let noise = DriveNoise::Profile;
+        Ok(ScanRun {
+            profile,
+            belief: None,
+            order,
+            fill: None,
+            load,
+            limits: Limits::default(),
+            seed,
+            noise,
+            towards: None,
+        })
     }
 
     /// The same with gaps filled.
@@ -84,11 +97,12 @@ impl ScanRun {
             fill = fill.map(|fill| FillConfig { search_time: Dur::ZERO, ..fill });
         }
         let mut setup = Setup { belief: self.belief.as_ref(), ..Setup::new(&profile, self.order, self.seed) };
+        setup.drive.noise = self.noise;
         if let Some(fill) = fill {
             setup = setup.filled(fill);
         }
         if let Some(towards) = self.towards {
-            setup.drive.noiseless = towards.noiseless;
+            setup.drive.noise = towards.noise;
             setup.drive.inside = towards.inside;
         }
         Simulation::new(&setup).map_err(|e| failed(spec, e))

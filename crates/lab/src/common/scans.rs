@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::{Dur, Model, Time};
+use headtime_disk::{DriveNoise, Dur, Model, Time};
 use headtime_sched::{Algorithm, Conservatism, Order, Placement, TaskRange};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::stats::Stats;
@@ -33,8 +33,8 @@ pub(crate) struct Scan {
     pub order: Order,
     /// The foreground.
     pub load: Load,
-    /// Errors of the drive.
-    pub errors: Errors,
+    /// The drive's noise.
+    pub noise: DriveNoise,
     /// The scheduler has only the profile found by this kind of characterisation, and the spindle
     /// has an error ([`characterised`]); `None`: the scheduler has the profile.
     pub characterised: Option<By>,
@@ -112,24 +112,6 @@ impl Load {
         }
     }
 }
-
-/// Deviations of the drive from the scheduler's model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Errors {
-    /// As in its profile.
-    AsProfile,
-    /// As the paper measured on its Atlas 10K: 1.8% of requests came a revolution later than
-    /// predicted, 0.7% a revolution earlier (section 5.2). A seek that takes `e` longer makes a
-    /// request late if its latency is shorter than `e`, with probability `e` over a revolution; so
-    /// 1.8% of a revolution of 5.985 ms, 108 us, is the mean excess of slow seeks, and 0.7%, 42 us,
-    /// that of fast ones. A normal distribution with mean 66 us and deviation 176 us has these two.
-    AsMeasured,
-}
-
-/// Mean, deviation and limit of seek errors of [`Errors::AsMeasured`].
-const ERROR_MEAN: Dur = Dur::from_us(66);
-const ERROR_SD: Dur = Dur::from_us(176);
-const ERROR_MOST: Dur = Dur::from_us(600);
 
 /// The measured part of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +195,7 @@ impl Scanned {
 impl Scan {
     /// A scan of an unmodified drive, under `oltp`, without FILL.
     pub(crate) fn new(drive: &'static str, unit: u32, order: Order, window: Window) -> Scan {
-        let (load, errors) = (Load::Oltp, Errors::AsProfile);
+        let (load, noise) = (Load::Oltp, DriveNoise::Profile);
         let (fill, towards) = (None, None);
         let (narrowed, write_through, characterised) = (1, false, None);
         let (readers, bounded) = (Readers::One, false);
@@ -224,7 +206,7 @@ impl Scan {
             unit,
             order,
             load,
-            errors,
+            noise,
             characterised,
             fill,
             towards,
@@ -265,14 +247,7 @@ impl Scan {
     fn measure_now(&self, spec: &Spec, seed: u64) -> Result<Scanned, RunError> {
         let mut filled = ScanRun::new(spec, self.drive, self.order, self.load.group(), seed)?;
         filled.profile = self.profile(spec)?;
-        if self.errors == Errors::AsMeasured {
-            filled.belief = Some(filled.profile.clone());
-            filled.profile.noise.seek_sd = ERROR_SD;
-            filled.profile.noise.seek_max = ERROR_MOST;
-            for (_, time) in &mut filled.profile.mechanics.seek {
-                *time += ERROR_MEAN;
-            }
-        }
+        filled.noise = self.noise;
         if let Some(by) = self.characterised {
             let which = Subject { drive: self.drive, narrowed: self.narrowed, by };
             let known = characterised_drive::of(spec, seed, which)?;
@@ -361,11 +336,11 @@ mod tests {
     }
 
     #[test]
-    fn errors_as_measured_make_as_many_requests_late_and_early_as_the_paper_saw() {
+    fn measured_noise_makes_as_many_requests_late_and_early_as_the_paper_saw() {
         let mut late = Vec::new();
-        for errors in [Errors::AsProfile, Errors::AsMeasured] {
+        for noise in [DriveNoise::Profile, DriveNoise::Measured] {
             let scan = Scan::new("atlas10k", 8, Order::Fcfs, Window::First(200));
-            let alone = Scan { errors, ..scan }.measure_now(FAKE.spec, 4).unwrap();
+            let alone = Scan { noise, ..scan }.measure_now(FAKE.spec, 4).unwrap();
             late.push((100.0 * alone.extra_turns, 100.0 * alone.early_turns));
         }
         assert!(late[0].0 < 0.5 && late[0].1 < 0.5, "{late:?}");

@@ -2,8 +2,10 @@
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 9.
 
+use headtime_disk::DriveNoise;
+
 use crate::common::figure9::{self, Lines};
-use crate::common::scans::{Errors, Load, Scan};
+use crate::common::scans::{Load, Scan};
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};
 
 /// The experiment.
@@ -89,7 +91,7 @@ const GIVEN_UP: &str = "Over whole scans; blocks which foreground requests read 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let lines = figure9::lines(&SPEC, run)?;
     let mut f = Findings::default();
-    let (errs, clean) = (waiting(run, Errors::AsMeasured)?, waiting(run, Errors::AsProfile)?);
+    let (errs, clean) = (waiting(run, DriveNoise::Measured)?, waiting(run, DriveNoise::Profile)?);
     for (claim, us) in [("F7a", 300), ("F7b", 400)] {
         let loss = |lines: &[Lines]| largest(lines, |l| l.at(us).loss(&l.without));
         let p99 = |lines: &[Lines]| largest(lines, |l| l.at(us).p99_rise(&l.without));
@@ -100,7 +102,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     f.tables.push(figure9::table("figure_9", &lines));
     f.charts.extend(figure9::charts(&lines));
     let (name, order) = figure9::ORDERS[1];
-    let scan = Scan { errors: Errors::AsMeasured, ..figure9::point(run, order) };
+    let scan = Scan { noise: DriveNoise::Measured, ..figure9::point(run, order) };
     let errs = figure9::line(&SPEC, run, name, scan, &figure9::US)?;
     f.figure("F7c", &[300, 400].map(|us| errs.given_up(us)));
     f.tables.push(figure9::table("a_drive_that_errs_as_the_papers", &[errs]));
@@ -113,9 +115,9 @@ const WAITING_STEPS: u64 = 3 * (1 + WAITING_US.len() as u64);
 
 /// The three orders with ten requests always outstanding, so that no arrival makes up for a gap's
 /// cost.
-fn waiting(run: &Run, errors: Errors) -> Result<Vec<Lines>, RunError> {
+fn waiting(run: &Run, noise: DriveNoise) -> Result<Vec<Lines>, RunError> {
     let line = |&(name, order): &(&'static str, _)| {
-        let scan = Scan { errors, load: Load::TenActive, ..figure9::point(run, order) };
+        let scan = Scan { noise, load: Load::TenActive, ..figure9::point(run, order) };
         figure9::line(&SPEC, run, name, scan, &WAITING_US)
     };
     figure9::ORDERS.iter().map(line).collect()

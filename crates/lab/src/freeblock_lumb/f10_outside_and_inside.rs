@@ -148,6 +148,8 @@ fn chart(lines: [&Line; 3]) -> Chart {
 mod tests {
     use headtime_sim::workload::oltp;
 
+    use headtime_disk::DriveNoise;
+
     use super::*;
     use crate::common::scan_run::{DriveBehaviour, ScanRun, free_mb_s};
 
@@ -169,7 +171,7 @@ mod tests {
             [Placement::Firmware, Placement::FirmwareNoTrack, Placement::Host].map(|p| run(Some(p), None).0);
         let apart = |mb_s: f64| 100.0 * (mb_s / host - 1.0).abs();
         println!("F10b: {:.1}% from the host's rate, without the rule {:.1}%", apart(no_track), apart(inside));
-        let outside = Some(DriveBehaviour { noiseless: false, inside: false, at_once: false });
+        let outside = Some(DriveBehaviour { noise: DriveNoise::Profile, inside: false, at_once: false });
         let alone = run(None, outside).1;
         let loss = |placement| 100.0 * (1.0 - run(Some(placement), outside).1 / alone);
         let (with, without) = (loss(Placement::Host), loss(Placement::Firmware));

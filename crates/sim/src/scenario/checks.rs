@@ -58,6 +58,7 @@ impl Scenario {
     pub(super) fn check_all(&self) -> Check {
         self.policy().about(&["admit"])?;
         self.check_filling()?;
+        self.noise().about(&["noise"])?;
         self.check_scheduling()?;
         self.check_end()?;
         self.check_write_cache()?;

@@ -52,7 +52,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::de::{DeTable, Deserializer};
 
-use headtime_disk::{Dur, Time, profile};
+use headtime_disk::{DriveNoise, Dur, Time, profile};
 use headtime_sched::streams::Exhausted;
 use headtime_sched::{FillConfig, NameError, Placement, Policy, joined, write_cache};
 
@@ -208,6 +208,17 @@ impl Scenario {
     /// Returns the placement of FILL.
     pub fn placement(&self) -> Result<Placement, WorkloadError> {
         Ok(self.placement.as_deref().unwrap_or("host").parse()?)
+    }
+
+    /// Returns the random behaviour of the drive. Gap filling inside the drive is compared with the
+    /// same drive without filling, and a scheduler inside knows the truth, so by default such a
+    /// drive has none.
+    pub fn noise(&self) -> Result<DriveNoise, WorkloadError> {
+        match self.noise.as_deref() {
+            Some(name) => DriveNoise::parse(name).ok_or_else(|| unknown("noise", name, &DriveNoise::NAMES)),
+            None if self.placement()? != Placement::Host => Ok(DriveNoise::Off),
+            None => Ok(DriveNoise::Profile),
+        }
     }
 
     /// Returns the background work for a disk.

@@ -141,6 +141,12 @@ settings! {
     #[flag(value_name = "SIZE", value_parser = flags::cache, allow_negative_numbers = true, display_order = 15)]
     write_cache: Bytes,
 
+    /// Random behaviour of the drive: profile (as its profile has it), off, measured (errors as
+    /// measured on a real drive, docs/validation.md) [default: profile; off for a placement inside
+    /// the drive]
+    #[flag(value_name = "N", display_order = 16)]
+    noise: String,
+
     /// Maximum number of commands at the drive [default: 2; with --order drive, its queue depth]
     #[flag(value_name = "N", value_parser = flags::depth, allow_negative_numbers = true, display_order = 16)]
     depth: u32,

@@ -144,6 +144,7 @@ fn mistakes_name_place_expectation_and_what_is_known() {
         ("fill = \"none\"\nbackground = \"scan\"\nuntil_scanned = true\n", "needs a fill that scans it"),
         ("conservatism_us = 300\n", "conservatism_us was given, but no fill"),
         ("placement = \"firmware\"\n", "a placement was given, but no fill"),
+        ("noise = \"loud\"\n", "s.toml:1: unknown noise \"loud\"; known: profile, off, measured"),
         ("fill = \"headtime\"\norder = \"drive\"\n", "the drive, which fills no gaps"),
         (
             "seed = 1\nuntil_scanned = true\n",

@@ -1,7 +1,7 @@
 //! `[noise]`: keys of the drive's randomness.
 
 use super::forms::{Described, Form, MICROS, Maybe, Units, Whole};
-use super::{Key, MS, Presence, SECOND, Schema, key};
+use super::{Key, MS, Presence, SECOND, Schema, US, key};
 use crate::profile::NoiseSpec;
 
 const HOUR: i64 = 3600 * SECOND;
@@ -25,8 +25,30 @@ pub(in super::super) static NOISE: Schema<NoiseSpec> = Schema {
             "no move differs by more than this"
         },
         key! {
+            NoiseSpec, move_error_mean_ns, "move_error_mean_us", Optional,
+            Units { places: US, min: -SECOND, max: SECOND },
+            "mean of the constant errors of moves: positive if the drive is slower than its table"
+        },
+        key! {
+            NoiseSpec, move_error_sd, "move_error_sd_us", Optional, MICROS,
+            "standard deviation of the constant errors of moves. Each distance and surface has its own error, which \
+                depends on the seed"
+        },
+        key! {
+            NoiseSpec, move_error_max, "move_error_max_us", Optional, MICROS,
+            "no constant error of a move exceeds this in either direction"
+        },
+        key! {
             NoiseSpec, completion_jitter, "completion_jitter_us", Optional, MICROS,
             "completions are reported late by up to this time"
+        },
+        key! {
+            NoiseSpec, late_completion_ppm, "late_completion_ppm", Optional, CHANCE,
+            "chance that a completion is reported much later"
+        },
+        key! {
+            NoiseSpec, late_completion_max, "late_completion_max_us", Optional, MICROS,
+            "such a completion is late by up to this time"
         },
         key! {
             NoiseSpec, overlap_jitter_per_4k, "overlap_jitter_per_4k_us", Optional, MICROS,

@@ -118,7 +118,7 @@ impl WorstCase {
         let reads_on = u32::from(profile.electronics.cache.same_track_prefetch_delays);
         let detours = detours(profile, model, sectors, &end, turn)?;
         Ok(WorstCase {
-            seek: longest_seek(profile, model) + profile.noise.seek_max,
+            seek: longest_seek(profile, model) + profile.noise.longest_excess(),
             turns: 1 + profile.noise.settle_retry_turns + reads_on,
             turn,
             sectors,
@@ -174,7 +174,7 @@ fn stop(profile: &Profile, model: &Model) -> Dur {
     // If unknown, it waits.
     let at_once = cache.stop_in_sector && *profile.known.of(Figure::ReadAheadStop) != Knowledge::Unknown;
     let sector = if at_once { Dur::ZERO } else { longest_turn(profile, model) };
-    moves.max().unwrap_or(Dur::ZERO) + profile.noise.seek_max + sector
+    moves.max().unwrap_or(Dur::ZERO) + profile.noise.longest_excess() + sector
 }
 
 /// Returns how long after the start of a command the drive may move its arm on its own, though the
@@ -184,7 +184,7 @@ pub(super) fn moves_on(profile: &Profile, model: &Model) -> Dur {
         return Dur::ZERO;
     }
     let command = overhead(profile, model, 1) + model.bus.arbitration;
-    stop(profile, model) + command + longest_seek(profile, model) + profile.noise.seek_max
+    stop(profile, model) + command + longest_seek(profile, model) + profile.noise.longest_excess()
 }
 
 /// Returns a revolution at the slowest speed that the profile allows.
@@ -240,7 +240,7 @@ fn at_track_end(profile: &Profile, model: &Model, zone: &ZoneSpec, turn: Dur) ->
         let moves =
             model.mechanics.reposition((0, 0), to, Kind::Write).max(model.mechanics.reposition((0, 0), to, Kind::Read));
         let grace = model.mechanics.rotation.time_for(JUST_PASSED);
-        let late = (moves + profile.noise.seek_max).saturating_sub(hidden + grace);
+        let late = (moves + profile.noise.longest_excess()).saturating_sub(hidden + grace);
         (hidden, late.0.div_ceil(turn.0.max(1)) as u32)
     };
     let (track, cylinder) = (lost(zone.track_skew, track), lost(zone.cylinder_skew, cylinder));
@@ -303,7 +303,7 @@ fn lost_before(profile: &Profile, model: &Model, lbn: u64, kind: Kind, turn: Dur
         return gap;
     }
     // The head is late for a sector that it would have met, and meets it a revolution later.
-    let move_takes = model.mechanics.reposition(from, to, kind) + profile.noise.seek_max;
+    let move_takes = model.mechanics.reposition(from, to, kind) + profile.noise.longest_excess();
     let grace = model.mechanics.rotation.time_for(JUST_PASSED);
     if move_takes > gap + grace { gap + turn } else { gap }
 }
@@ -331,7 +331,7 @@ fn overhead(profile: &Profile, model: &Model, sectors: u32) -> Dur {
     };
     let bytes = u64::from(sectors) * u64::from(model.sector_bytes);
     let overlap = Dur(noise.overlap_jitter_per_4k.0 * bytes.min(40 * 1024).div_ceil(4096));
-    let chance = noise.completion_jitter + overlap;
+    let chance = noise.latest_completion() + overlap;
     let kinds = [Kind::Read, Kind::Write];
     let pairs = kinds.into_iter().flat_map(|last| kinds.map(|kind| (last, kind)));
     let of_pair = |(last, kind): (Kind, Kind)| {
