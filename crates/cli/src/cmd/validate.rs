@@ -6,8 +6,9 @@ use clap::{Args, ValueEnum};
 use headtime_disk::{Drive, DriveConfig};
 use headtime_host::whole_file;
 use headtime_plot::{Axis, XyChart};
+use headtime_sched::PredictionStats;
 use headtime_sim::traces::{self, GapSide, ReadOptions, TraceFormat};
-use headtime_sim::validate::{self, Measured, ValidateError, Validation};
+use headtime_sim::validate::{self, Measured, Predictions, ValidateError, Validation};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -28,6 +29,10 @@ pub struct Validate {
     /// Draw both distributions of response times into this file
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     svg: Option<PathBuf>,
+    /// Write predicted and observed head time of each request into this file (CSV), in us. The
+    /// scheduler is given each request and each completion when the trace has it
+    #[arg(long, value_name = "FILE", value_parser = figures::output())]
+    predictions: Option<PathBuf>,
     /// Position of the gap on a trace line: before its request, or after it (as DiskSim reads it)
     #[arg(long, value_enum, default_value = "after")]
     gap: Side,
@@ -51,6 +56,31 @@ struct Answer<'a> {
     mean_ms_measured: f64,
     mean_ms_model: f64,
     random_reads: RandomReads,
+    predictions: PredictedShares,
+}
+
+/// How well a scheduler in front of the drive would have predicted head times.
+#[derive(Serialize)]
+struct PredictedShares {
+    requests: u64,
+    /// Shares of these; `null` without any.
+    within_50us: Option<f64>,
+    within_150us: Option<f64>,
+    extra_turn: Option<f64>,
+    early_turn: Option<f64>,
+}
+
+impl PredictedShares {
+    fn of(p: &PredictionStats) -> PredictedShares {
+        let share = |n: u64| (p.samples > 0).then(|| n as f64 / p.samples as f64);
+        PredictedShares {
+            requests: p.samples,
+            within_50us: share(p.within_50us),
+            within_150us: share(p.within_150us),
+            extra_turn: share(p.extra_turn),
+            early_turn: share(p.early_turn),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -68,6 +98,10 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
         DriveConfig::default().with_seed(0).with_disksim_exact(args.disksim_exact).with_rig(true).with_noise(false);
     let mut drive = Drive::new(&profile, config).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
     let v = validate::run(&mut drive, &trace).map_err(|e| at(args, e))?;
+    let predictions = validate::predict(&profile, &trace).map_err(|e| at(args, e))?;
+    if let Some(path) = &args.predictions {
+        whole_file::write_whole(path, table(&predictions).as_bytes())?;
+    }
     if let Some(path) = &args.svg {
         whole_file::write_whole(path, picture(&profile.title, &v).to_svg().as_bytes())?;
     }
@@ -80,9 +114,10 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
             mean_ms_measured: v.mean_ms_measured,
             mean_ms_model: v.mean_ms_model,
             random_reads: RandomReads { within_200us: share(v.within_200us), within_500us: share(v.within_500us) },
+            predictions: PredictedShares::of(&predictions.stats),
         });
     }
-    screen::print(&text(&profile.title, &v))?;
+    screen::print(&text(&profile.title, &v, &predictions.stats))?;
     if let Some(path) = &args.svg {
         screen::print(&format!("Picture: {}\n", path.display()))?;
     }
@@ -105,7 +140,7 @@ fn at(args: &Validate, e: ValidateError) -> Failure {
     Failure::Input(format!("{}{line}: {e}", args.trace.display()))
 }
 
-fn text(title: &str, v: &Validation) -> String {
+fn text(title: &str, v: &Validation, p: &PredictionStats) -> String {
     let mut text = format!(
         "{title}: {} requests\n\
          \x20 demerit (rms distance of the two distributions)  {:.3} ms\n\
@@ -122,7 +157,42 @@ fn text(title: &str, v: &Validation) -> String {
             100.0 * v.within_500us
         );
     }
+    if p.samples > 0 {
+        let percent = |n: u64| 100.0 * n as f64 / p.samples as f64;
+        text += &format!(
+            "\x20 head times predicted within 50 us                {:.1}% of {}\n\
+             \x20 within 150 us                                    {:.1}%\n\
+             \x20 a whole revolution late, early                   {:.1}%, {:.1}%\n",
+            percent(p.within_50us),
+            p.samples,
+            percent(p.within_150us),
+            percent(p.extra_turn),
+            percent(p.early_turn),
+        );
+    }
     text
+}
+
+/// Predicted and observed head times, one line each, in us.
+fn table(predictions: &Predictions) -> String {
+    let mut csv = String::from(
+        "line,kind,lbn,sectors,from_cylinder,from_surface,to_cylinder,to_surface,seek_us,latency_us,transfer_us,\
+         predicted_us,observed_us,surprise\n",
+    );
+    for p in &predictions.each {
+        let (m, times) = (&p.measured, &p.prediction);
+        let kind = if m.kind.is_read() { "read" } else { "write" };
+        let [seek, latency, transfer, predicted, observed] =
+            [times.seek, times.latency, times.transfer, times.predicted, times.observed].map(|t| t.0 as f64 / 1e3);
+        let [(from, a), (to, b)] = [p.from, p.to];
+        let surprise = times.surprise;
+        csv += &format!(
+            "{},{kind},{},{},{from},{a},{to},{b},{seek:.3},{latency:.3},{transfer:.3},{predicted:.3},{observed:.3},\
+             {surprise:?}\n",
+            m.line, m.lbn, m.count,
+        );
+    }
+    csv
 }
 
 fn picture(title: &str, v: &Validation) -> XyChart {

@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::{Drive, DriveConfig};
-use headtime_sim::traces::{self, GapSide, ReadOptions, TraceFormat};
-use headtime_sim::validate::{Validation, measured, run};
+use headtime_disk::{Command, Drive, DriveConfig, Dur, Kind, Time};
+use headtime_sim::traces::{self, Gap, GapSide, ReadOptions, TraceFormat};
+use headtime_sim::validate::{Measured, Validation, measured, predict, run};
 
 /// Returns the folder of measured traces, if it exists.
 fn folder() -> Option<PathBuf> {
@@ -92,4 +92,59 @@ fn single_random_reads_of_the_measured_drives_are_met_in_phase() {
         let v = replay(&folder, trace, &profile, config, GapSide::Before);
         assert!(v.within_200us > share, "{builtin}: only {} within 0.2 ms", v.within_200us);
     }
+}
+
+/// Random reads of a virtual drive as a trace, each 20 ms after the completion before.
+fn recorded(profile: &Profile, config: DriveConfig) -> Vec<Measured> {
+    let mut drive = Drive::new(profile, config).unwrap();
+    let gap = Dur::from_ms(20);
+    let (mut at, mut trace) = (Time::ZERO, Vec::new());
+    for id in 0..2_000 {
+        let lbn = (id * 7_919_777) % (drive.capacity() - 8);
+        drive.submit(Command { id, kind: Kind::Read, lbn, count: 8, fua: false }, at).unwrap();
+        let done = loop {
+            let next = drive.next_event().unwrap();
+            if let Some(completion) = drive.advance(next) {
+                break completion.at;
+            }
+        };
+        let response = done.since(at);
+        trace.push(Measured { kind: Kind::Read, lbn, count: 8, response, gap: Gap::After(gap), line: id + 1 });
+        at = done + gap;
+    }
+    trace
+}
+
+#[test]
+fn head_times_of_a_recorded_drive_are_predicted_as_well_as_the_profile_is_right() {
+    let profile = profile::builtin("cheetah18lp").unwrap();
+    let right = predict(&profile, &recorded(&profile, DriveConfig::default().with_noise(false))).unwrap();
+    assert!(right.stats.samples >= 1_990 && right.stats.within_50us == right.stats.samples, "{:?}", right.stats);
+    let mut other = profile.clone();
+    other.mechanics.seek.iter_mut().for_each(|s| s.1 = Dur(s.1.0 * 11 / 10));
+    let wrong = predict(&profile, &recorded(&other, DriveConfig::default().with_noise(false))).unwrap();
+    assert!(wrong.stats.extra_turn * 20 > wrong.stats.samples, "{:?}", wrong.stats);
+    assert_eq!(wrong.each.len() as u64, wrong.stats.samples);
+}
+
+/// docs/validation.md, "Predicted head times".
+#[test]
+fn nine_in_ten_head_times_of_the_real_atlas_10k_are_predicted_within_50_us() {
+    let Some(folder) = folder() else { return };
+    let mut profile = profile::builtin("atlas10k").unwrap();
+    profile.mechanics.rpm = (99_997, 10);
+    let options = ReadOptions { gap: GapSide::Before, ..ReadOptions::default() };
+    let trace = traces::open(&folder.join("atlas10k.trace"), TraceFormat::DisksimValidate, options).unwrap();
+    let trace = measured(&trace.read_all().unwrap(), profile.sector_bytes).unwrap();
+    let found = predict(&profile, &trace).unwrap();
+    let moved = |p: &headtime_sim::validate::Predicted| p.from.0 != p.to.0 && p.prediction.seek > Dur::ZERO;
+    // Reads directly behind one that moved the arm, too, so that the head's position was known.
+    let pairs = found.each.windows(2).filter(|w| w[1].measured.line == w[0].measured.line + 1);
+    let pairs: Vec<_> = pairs
+        .filter(|w| moved(&w[0]) && moved(&w[1]))
+        .filter(|w| w.iter().all(|p| p.measured.kind.is_read()))
+        .collect();
+    let close = pairs.iter().filter(|w| w[1].prediction.error_ns().abs() <= 50_000).count();
+    println!("{close} of {} within 50 us", pairs.len());
+    assert!(pairs.len() > 800 && 100 * close >= 88 * pairs.len());
 }
