@@ -1,12 +1,15 @@
 //! Common parts of F2, F3, F4 and D4: runs of random requests, and the errors of predicted head
 //! times.
 
+use headtime_disk::{DriveNoise, Dur, Model, profile};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::{Order, PredictionStats};
+use headtime_sched::{Order, PredictionStats, Surprise};
+use headtime_sim::observe::Observer;
+use headtime_sim::stats::Done;
 use headtime_sim::workload::GroupSpec;
 
 use super::load_run::{self, Choice, Setup};
-use crate::experiment::{Cell, Run, RunError, Spec, Table};
+use crate::experiment::{Cell, Run, RunError, Spec, Table, failed};
 
 /// One run of random reads, two requests at the drive.
 pub(crate) fn measure(
@@ -19,6 +22,53 @@ pub(crate) fn measure(
     chosen(spec, run, drive, load, Choice::Outside(order))
 }
 
+/// The same on a drive that errs as measured.
+pub(crate) fn erring(
+    spec: &Spec,
+    run: &Run,
+    drive: &'static str,
+    load: GroupSpec,
+    order: Order,
+) -> Result<(PredictionStats, Landings), RunError> {
+    let setup = Setup { noise: DriveNoise::Measured, ..setup(run, drive, load, Choice::Outside(order)) };
+    let profile = profile::builtin(drive).map_err(|e| failed(spec, e))?;
+    let model = Model::new(&profile).map_err(|e| failed(spec, e))?;
+    let mut landings = Landings { turn: model.mechanics.rotation.period(), ..Landings::default() };
+    let m = load_run::watched(spec, &setup, &mut landings)?;
+    run.progress.advance(1);
+    Ok((m.prediction, landings))
+}
+
+/// Requests that the head is predicted to land inside. Such a request ends one revolution after the
+/// head's arrival, so that an error of the move shows in full, whereas any other ends when its last
+/// sector has passed. So their errors are counted apart, other than whole revolutions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Landings {
+    turn: Dur,
+    /// Such requests.
+    pub all: u64,
+    /// Of these, the ones off by more than 50 us, but not by a revolution.
+    pub off: u64,
+    /// Other requests off by more than 50 us, but not by a revolution.
+    pub off_elsewhere: u64,
+}
+
+impl Observer for Landings {
+    fn finished(&mut self, done: &Done) {
+        let Some(p) = done.prediction.filter(|p| !p.cached) else { return };
+        let turns = matches!(p.surprise, Surprise::ExtraTurn | Surprise::EarlyTurn);
+        let off = u64::from(!turns && p.error_ns().unsigned_abs() > 50_000);
+        // From the sector that it lands before, round to that sector: up to one sector less than a
+        // revolution. No track has fewer than 200.
+        if p.latency + p.transfer + Dur(self.turn.0 / 200) >= self.turn {
+            self.all += 1;
+            self.off += off;
+        } else {
+            self.off_elsewhere += off;
+        }
+    }
+}
+
 /// One run of random requests.
 pub(crate) fn chosen(
     spec: &Spec,
@@ -27,10 +77,14 @@ pub(crate) fn chosen(
     load: GroupSpec,
     choice: Choice,
 ) -> Result<PredictionStats, RunError> {
-    let setup = Setup { drive, load, seed: run.seed, requests: run.length(100_000, 20_000), choice };
-    let m = load_run::measure(spec, &setup)?;
+    let m = load_run::measure(spec, &setup(run, drive, load, choice))?;
     run.progress.advance(1);
     Ok(m.prediction)
+}
+
+fn setup(run: &Run, drive: &'static str, load: GroupSpec, choice: Choice) -> Setup {
+    let requests = run.length(100_000, 20_000);
+    Setup { drive, load, seed: run.seed, requests, choice, noise: DriveNoise::Profile }
 }
 
 /// Share of the samples, in percent.

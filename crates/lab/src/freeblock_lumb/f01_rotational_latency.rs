@@ -4,6 +4,7 @@
 //! 2.1. The paper gives the cases and the shares, not the number of pending requests; here it is
 //! 20, the deepest queue of its figure 8.
 
+use headtime_disk::DriveNoise;
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::Order;
 use headtime_sim::workload::variates::Share;
@@ -145,6 +146,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             seed: run.seed,
             requests: run.length(30_000, 6_000),
             choice: Choice::Outside(case.order),
+            noise: DriveNoise::Profile,
         };
         let m = load_run::measure(&SPEC, &setup)?;
         let percent = m.head.percent();

@@ -10,7 +10,7 @@ use crate::common::predictions;
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};
 
 /// The experiment.
-pub(crate) const F3: Experiment = Experiment { spec: &SPEC, steps: 1, run };
+pub(crate) const F3: Experiment = Experiment { spec: &SPEC, steps: 2, run };
 
 static SPEC: Spec = Spec {
     id: "F3",
@@ -23,8 +23,11 @@ static SPEC: Spec = Spec {
         id: "F3",
         claim: "random 40 KB reads predicted within 150 us",
         paper: "75%",
-        rule: "at least 75%",
-        checks: &[Check { what: "within 150 us", unit: "%", test: Test::AtLeast(75.0) }],
+        rule: "at least 75%, on a drive that errs, too",
+        checks: &[
+            Check { what: "within 150 us", unit: "%", test: Test::AtLeast(75.0) },
+            Check { what: "within 150 us, drive that errs", unit: "%", test: Test::AtLeast(75.0) },
+        ],
         quick: true,
         note: "What the rule leaves open is the drive's to say: how much the overlap of bus and media varies is not \
                published but for this very figure, so the profile assumes 100 us for 40 KB (the paper's example) and \
@@ -37,10 +40,13 @@ static SPEC: Spec = Spec {
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let p = predictions::measure(&SPEC, run, "atlas10k", random_40k(2), Order::Fcfs)?;
+    let (erring, _) = predictions::erring(&SPEC, run, "atlas10k", random_40k(2), Order::Fcfs)?;
+    let runs = [("atlas10k", &p), ("atlas10k, errs", &erring)];
     let mut f = Findings::default();
-    f.figure("F3", &[predictions::percent(p.within_150us, p.samples)]);
-    f.tables.push(predictions::summary(&[("atlas10k", &p)]));
-    f.tables.push(predictions::table(&[("atlas10k", &p)]));
+    f.figure("F3", &[&p, &erring].map(|p| predictions::percent(p.within_150us, p.samples)));
+    f.tables.push(predictions::summary(&runs));
+    f.tables.push(predictions::table(&runs));
     f.charts.push(predictions::chart("Prediction error, random 40 KB reads, Atlas 10K", &p));
+    f.charts.push(predictions::chart("Prediction error, random 40 KB reads, Atlas 10K that errs", &erring));
     Ok(f)
 }

@@ -1,8 +1,12 @@
-//! S14: adaptive conservatism, on a drive whose seeks are slower than its profile.
+//! S14: adaptive conservatism, on drives whose seeks differ from their profile.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.8: "the scheduler uses dynamic conservative factors
 //! when appropriate to increase the prediction accuracy when it detects that mispredictions have
 //! been made", and keeps 90 to 99%.
+//!
+//! What the scheduler learns is a scale common to all seeks, and a correction for each class of
+//! distances. A drive that is 5% slower needs just that. The claim is judged on a drive whose errors
+//! are constant for each distance and surface, but independent of each other, so that neither helps.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::{Dur, Time};
@@ -18,58 +22,109 @@ use crate::common::scan_run::free_mb_s;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
-pub(crate) const S14: Experiment = Experiment { spec: &SPEC, steps: 5, run };
+pub(crate) const S14: Experiment = Experiment { spec: &SPEC, steps: 5 * DRIVES.len() as u64, run };
 
 static SPEC: Spec = Spec {
     id: "S14",
-    title: "Adaptive conservatism on a drive that is slower than its profile",
+    title: "Adaptive conservatism on drives that differ from their profile",
     source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.8",
     drive: "cheetah36es",
     workload: "reads and writes 2:1 of 4 to 8 KB, two always outstanding; one read of the whole disk in the background",
     claims: &[Claim {
         id: "S14",
-        claim: "adaptive conservatism on a drive whose seeks are 5% slower than its profile",
+        claim: "adaptive conservatism on a drive whose seeks err by distance and surface, without order",
         paper: "keeps 90 to 99%",
-        rule: "at least 95% predicted within 150 us after 10 s, foreground loss under 2%",
+        rule: "at least 95% predicted within 150 us after 10 s, where it is under 80% if nothing is learned; foreground \
+               loss under 2%",
         checks: &[
+            Check { what: "within 150 us, nothing learned or filled", unit: "%", test: Test::Below(80.0) },
             Check { what: "requests from 10 s on predicted within 150 us", unit: "%", test: Test::AtLeast(95.0) },
             Check { what: "foreground loss", unit: "%", test: Test::Below(2.0) },
         ],
         quick: true,
         note: "The loss is that of requests per second from 10 s on, against the better of two schedulers that fill \
-               nothing: one that believes the same wrong profile, and one that knows the drive.",
+               nothing: one that believes the same wrong profile, and one that knows its table. Whether a request comes \
+               a turn late or early is all that shows a move's error, and an error below the latency does not show at \
+               all. So under 80% needs errors of 1.5 ms (sd), a quarter of a turn; and of errors that are independent of \
+               each other for each distance and surface, thousands of them, ten seconds (some 1,000 requests) tell next \
+               to nothing. A drift would only make this harder. The loss has a reason of its own: where a sector is \
+               thought to be just missed, a fast move may catch it after all and save a turn, which a filled gap \
+               forgoes (with a margin of 1.5 ms, and errors of 0.6 ms, 4.2% early turns fall to none, and the loss is \
+               3.1%). The table has drives with smaller errors: 5% slower, all of the claim holds; with the errors of \
+               a measured drive (docs/validation.md) the foreground loses nothing.",
     }],
     length: Length::Minutes,
     alone: false,
 };
 
-/// Slowdown of seeks, in percent.
-const SLOWDOWN_PERCENT: u64 = 5;
+/// How a drive differs from its profile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Differs {
+    /// All seeks take this much longer, in percent.
+    Slower(u64),
+    /// The errors of a measured drive.
+    Measured,
+    /// Constant errors of moves with this standard deviation, in us; none exceeds two of these.
+    Without(u64),
+}
+
+/// The drives, that of the claim last.
+const DRIVES: [(&str, Differs); 4] = [
+    ("5% slower", Differs::Slower(5)),
+    ("errs as measured", Differs::Measured),
+    ("errs by 0.6 ms, without order", Differs::Without(600)),
+    ("errs by 1.5 ms, without order", Differs::Without(1_500)),
+];
 /// Learning time, which is left out.
 const LEARNING_TIME: Dur = Dur::from_secs(10);
 /// Interval of the chart.
 const PERIOD: Dur = Dur::from_secs(2);
 
 fn run(run: &Run) -> Result<Findings, RunError> {
-    let adaptive = measure(run, Some(Conservatism::Adaptive), false)?;
-    let fixed = measure(run, Some(Conservatism::Fixed(Dur::from_us(300))), false)?;
-    let same = measure(run, None, false)?;
-    let knows = measure(run, None, true)?;
-    let filled_knows = measure(run, Some(Conservatism::Adaptive), true)?;
-    let best = same.rate().max(knows.rate());
-    let loss = 100.0 * (best - adaptive.rate()) / best;
     let mut f = Findings::default();
-    f.figure("S14", &[adaptive.close(), loss]);
-    let all = [
-        ("wrong profile, adaptive", &adaptive),
-        ("wrong profile, 0.3 ms", &fixed),
-        ("wrong profile, nothing filled", &same),
-        ("right profile, nothing filled", &knows),
-        ("right profile, adaptive", &filled_knows),
-    ];
-    f.tables.push(table(&all));
-    f.charts.push(chart(&all));
+    let mut rows = Vec::new();
+    for (name, differs) in DRIVES {
+        let all = schedulers(run, differs)?;
+        let [adaptive, _, same, knows, _] = &all;
+        if differs == DRIVES[DRIVES.len() - 1].1 {
+            f.figure("S14", &[same.close(), adaptive.close(), loss(adaptive, [same, knows])]);
+        }
+        rows.extend(SCHEDULERS.iter().zip(&all).map(|(scheduler, m)| row(name, scheduler, m)));
+        f.charts.push(chart(name, &all));
+    }
+    f.tables.push(Table {
+        name: "beliefs",
+        columns: &["drive", "scheduler", "requests_per_second", "within_150us_percent", "free_mb_s", "times_stopped"],
+        rows,
+    });
     Ok(f)
+}
+
+/// The schedulers of each drive.
+const SCHEDULERS: [&str; 5] = [
+    "wrong profile, adaptive",
+    "wrong profile, 0.3 ms",
+    "wrong profile, nothing filled",
+    "right profile, nothing filled",
+    "right profile, adaptive",
+];
+
+/// Runs each of [`SCHEDULERS`].
+fn schedulers(run: &Run, differs: Differs) -> Result<[Measured; 5], RunError> {
+    let (adaptive, fixed) = (Conservatism::Adaptive, Conservatism::Fixed(Dur::from_us(300)));
+    Ok([
+        measure(run, differs, Some(adaptive), false)?,
+        measure(run, differs, Some(fixed), false)?,
+        measure(run, differs, None, false)?,
+        measure(run, differs, None, true)?,
+        measure(run, differs, Some(adaptive), true)?,
+    ])
+}
+
+/// The foreground's loss against the better of these, in percent.
+fn loss(filled: &Measured, without: [&Measured; 2]) -> f64 {
+    let best = without.map(Measured::rate).into_iter().fold(0.0, f64::max);
+    100.0 * (best - filled.rate()) / best
 }
 
 /// One run.
@@ -110,21 +165,29 @@ impl Measured {
     }
 }
 
-/// The same drive with slower seeks.
-fn slower(profile: &Profile) -> Profile {
-    let mut p = profile.clone();
-    let longer = |d: Dur| Dur(d.0 * (100 + SLOWDOWN_PERCENT) / 100);
-    p.mechanics.seek.iter_mut().for_each(|s| s.1 = longer(s.1));
-    if let Some(writes) = &mut p.mechanics.write_seek {
-        writes.iter_mut().for_each(|s| s.1 = longer(s.1));
+/// The drive that differs from this profile.
+fn truth(said: &Profile, differs: Differs) -> Profile {
+    let mut p = said.clone();
+    match differs {
+        Differs::Slower(percent) => {
+            let longer = |d: Dur| Dur(d.0 * (100 + percent) / 100);
+            p.mechanics.seek.iter_mut().for_each(|s| s.1 = longer(s.1));
+            if let Some(writes) = &mut p.mechanics.write_seek {
+                writes.iter_mut().for_each(|s| s.1 = longer(s.1));
+            }
+        }
+        Differs::Measured => p.noise = p.noise.measured(),
+        Differs::Without(us) => {
+            (p.noise.move_error_sd, p.noise.move_error_max) = (Dur::from_us(us), Dur::from_us(2 * us));
+        }
     }
     p
 }
 
-fn measure(run: &Run, fill: Option<Conservatism>, knows: bool) -> Result<Measured, RunError> {
+fn measure(run: &Run, differs: Differs, fill: Option<Conservatism>, knows: bool) -> Result<Measured, RunError> {
     let mut setup = BackgroundRun::new(&SPEC, run.seed)?.seconds(run.length(600, 120));
     let said = setup.profile.clone();
-    setup.profile = slower(&said);
+    setup.profile = truth(&said, differs);
     setup.belief = (!knows).then_some(said);
     setup.fill = setup.fill.and_then(|f| fill.map(|conservatism| FillConfig { conservatism, ..f }));
     let mut found = Measured::default();
@@ -140,19 +203,12 @@ fn measure(run: &Run, fill: Option<Conservatism>, knows: bool) -> Result<Measure
     Ok(found)
 }
 
-fn table(all: &[(&str, &Measured)]) -> Table {
-    let row = |(name, m): &(&str, &Measured)| {
-        let figures = [m.rate(), m.close(), m.free_mb_s, m.times_shut as f64];
-        std::iter::once(Cell::from(*name)).chain(figures.map(Cell::from)).collect()
-    };
-    Table {
-        name: "beliefs",
-        columns: &["scheduler", "requests_per_second", "within_150us_percent", "free_mb_s", "times_stopped"],
-        rows: all.iter().map(row).collect(),
-    }
+fn row(drive: &str, scheduler: &str, m: &Measured) -> Vec<Cell> {
+    let figures = [m.rate(), m.close(), m.free_mb_s, m.times_shut as f64];
+    [drive, scheduler].map(Cell::from).into_iter().chain(figures.map(Cell::from)).collect()
 }
 
-fn chart(all: &[(&str, &Measured)]) -> Chart {
+fn chart(drive: &str, all: &[Measured]) -> Chart {
     let line = |m: &Measured| {
         let share = |p: &(u64, u64)| 100.0 * p.1 as f64 / p.0.max(1) as f64;
         let whole = m.periods.len().saturating_sub(1);
@@ -163,13 +219,15 @@ fn chart(all: &[(&str, &Measured)]) -> Chart {
             .take(60)
             .collect()
     };
-    let series = |(name, m): &(&str, &Measured)| Series { name: (*name).into(), style: Style::Line, points: line(m) };
+    let series = |(name, m): (&&str, &Measured)| Series { name: (*name).into(), style: Style::Line, points: line(m) };
     Chart::Xy(XyChart {
-        title: "Predictions on a drive whose seeks are 5% slower, Cheetah 36ES".into(),
-        subtitle: "With adaptive conservatism seek times are learned in a few seconds.".into(),
+        title: format!("Predictions, Cheetah 36ES, {drive}"),
+        subtitle:
+            "With adaptive conservatism a slower drive is learned in a few seconds; errors without order are not."
+                .into(),
         x: Axis::linear("virtual time, s"),
         y: Axis::linear("requests predicted within 150 us, %"),
-        series: all.iter().map(series).collect(),
+        series: SCHEDULERS.iter().zip(all).map(series).collect(),
     })
 }
 
@@ -178,16 +236,24 @@ mod tests {
     use super::*;
     use crate::experiment::Unwatched;
 
+    /// On the drive that is 5% slower, where all that differs can be learned.
     #[test]
-    fn the_claim_does_not_hold_with_a_constant_margin() {
+    fn nothing_is_learned_with_a_constant_margin() {
         let run = Run { seed: 1, quick: true, progress: &Unwatched };
-        let best = measure(&run, None, true).unwrap().rate();
-        let [adaptive, fixed] = [Conservatism::Adaptive, Conservatism::Fixed(Dur::from_us(300))].map(|conservatism| {
-            let m = measure(&run, Some(conservatism), false).unwrap();
-            (m.close(), 100.0 * (best - m.rate()) / best)
-        });
+        let [adaptive, fixed, same, knows, _] = schedulers(&run, Differs::Slower(5)).unwrap();
+        let [adaptive, fixed] = [adaptive, fixed].map(|m| (m.close(), loss(&m, [&same, &knows])));
         println!("within 150 us and loss, percent: {adaptive:?}; with a constant margin {fixed:?}");
         let holds = |(close, loss): (f64, f64)| close >= 95.0 && loss < 2.0;
         assert!(holds(adaptive) && !holds(fixed), "{adaptive:?} {fixed:?}");
+    }
+
+    /// With the errors of a measured drive, filling costs the foreground nothing.
+    #[test]
+    fn a_drive_that_errs_as_measured_loses_nothing() {
+        let run = Run { seed: 1, quick: true, progress: &Unwatched };
+        let [adaptive, fixed, same, knows, _] = schedulers(&run, Differs::Measured).unwrap();
+        let [adaptive, fixed] = [adaptive, fixed].map(|m| loss(&m, [&same, &knows]));
+        println!("loss, percent: {adaptive:.2}; with a constant margin {fixed:.2}");
+        assert!(adaptive < 1.0, "{adaptive}");
     }
 }
