@@ -4,11 +4,14 @@
 //! external scheduler, of a simulated one inside the drive, and of the latter without additional
 //! commands on tracks of foreground requests.
 
-use headtime_disk::Dur;
+use headtime_disk::{DriveNoise, Dur};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::{Algorithm, Conservatism, Order, Placement};
+use headtime_sim::stats::Stats;
+use headtime_sim::workload::oltp;
 
 use crate::common::figure9;
+use crate::common::scan_run::{DriveBehaviour, ScanRun};
 use crate::common::scans::{Fill, Scanned};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
@@ -41,12 +44,16 @@ static SPEC: Spec = Spec {
             id: "F10b",
             claim: "firmware placement with the no-track rule against host, beyond 0.3 ms",
             paper: "within 2 to 3%",
-            rule: "within 4%",
-            checks: &[Check { what: "largest difference from 0.3 ms on", unit: "%", test: Test::AtMost(4.0) }],
+            rule: "within 4%; outside the drive, the rule switched off costs the foreground at least 2%",
+            checks: &[
+                Check { what: "largest difference from 0.3 ms on", unit: "%", test: Test::AtMost(4.0) },
+                Check { what: "foreground lost outside, the rule switched off", unit: "%", test: Test::AtLeast(2.0) },
+            ],
             // A scan of one cylinder in twenty takes minutes, and such scans differ by 3 to 5% by
             // chance.
             quick: false,
-            note: "At the same conservatism.",
+            note: "At the same conservatism. The drive takes two reads on one track for a sequential pattern and reads \
+                   the track to its end, which is what the rule avoids.",
         },
     ],
     length: Length::Minutes,
@@ -61,7 +68,7 @@ const LINES: [(&str, Placement); 3] = [
 ];
 
 /// Steps of a full run: the points of the lines.
-const STEPS: u64 = (LINES.len() * figure9::US.len()) as u64;
+const STEPS: u64 = (LINES.len() * figure9::US.len()) as u64 + 2;
 
 type Line = Vec<(u64, Scanned)>;
 
@@ -78,14 +85,30 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     let lines = LINES.map(|(_, placement)| line(placement));
     let [inside, no_track, outside] = lines;
     let (inside, no_track, outside) = (inside?, no_track?, outside?);
-    run.progress.advance(STEPS - (LINES.len() * figure9::sweep(run).len()) as u64);
+    run.progress.advance(STEPS - 2 - (LINES.len() * figure9::sweep(run).len()) as u64);
+    let alone = beside_the_host(run, None)?.per_second();
+    let lost = |placement| Ok(100.0 * (1.0 - beside_the_host(run, Some(placement))?.per_second() / alone));
+    let (with_rule, without_rule) = (lost(Placement::Host)?, lost(Placement::Firmware)?);
+    run.progress.advance(2);
     let mut f = Findings::default();
     let share = |us| 100.0 * at(&outside, us) / at(&inside, 0);
     f.figure("F10a", &[share(300), share(400)]);
-    f.figure("F10b", &[apart(&no_track, &outside, 300)]);
+    f.figure("F10b", &[apart(&no_track, &outside, 300), without_rule]);
+    let lost = format!("Seed {}: the foreground loses {with_rule:.2}% with the rule.", run.seed);
+    f.notes.push(("F10b", lost));
     f.tables.push(table([&inside, &no_track, &outside]));
     f.charts.push(chart([&inside, &no_track, &outside]));
     Ok(f)
+}
+
+/// A part of a scan outside the drive, by these rules, at 0.3 ms; `None`: nothing is filled.
+fn beside_the_host(run: &Run, rules: Option<Placement>) -> Result<Stats, RunError> {
+    let mut scan = ScanRun::new(&SPEC, "atlas10k", Order::SptfSw(60), oltp(), run.seed)?.seconds(run.length(600, 200));
+    if let Some(rules) = rules {
+        scan = scan.with(Algorithm::AngleEpFrag, rules, Conservatism::Fixed(Dur::from_us(300)));
+    }
+    scan.towards = Some(DriveBehaviour { noise: DriveNoise::Profile, inside: false, at_once: false });
+    Ok(scan.scan(&SPEC, 8, &mut ())?.0)
 }
 
 /// The line's free bandwidth at a conservatism.
@@ -146,12 +169,8 @@ fn chart(lines: [&Line; 3]) -> Chart {
 
 #[cfg(test)]
 mod tests {
-    use headtime_sim::workload::oltp;
-
-    use headtime_disk::DriveNoise;
-
     use super::*;
-    use crate::common::scan_run::{DriveBehaviour, ScanRun, free_mb_s};
+    use crate::common::scan_run::free_mb_s;
 
     /// Returns free MB/s and foreground requests per second, at 0.3 ms if gaps are filled.
     fn run(placement: Option<Placement>, towards: Option<DriveBehaviour>) -> (f64, f64) {

@@ -56,6 +56,8 @@ pub(crate) struct Outcome {
     pub bytes: f64,
     /// Share of the disk that was read, percent.
     pub percent: f64,
+    /// Cost of a search: cells entered, tracks examined and queries of the task layer.
+    pub cost: f64,
 }
 
 type Once = Arc<OnceLock<Result<Outcome, String>>>;
@@ -89,5 +91,7 @@ fn measure(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome, RunError> 
     let until = stats.background.done_at.unwrap_or(stats.ended_at).since(Time::ZERO).as_secs_f64();
     let all = stats.ended_at.as_secs_f64();
     let mb_s = free_mb_s(&stats, how.profile.sector_bytes) * if until > 0.0 { all / until } else { 1.0 };
-    Ok(Outcome { mb_s, bytes: scan.bytes() as f64, percent: 100.0 * stats.background.fraction })
+    let report = stats.freeblock.as_ref();
+    let cost = report.map_or(0.0, |r| r.search_cost as f64 / r.searches.max(1) as f64);
+    Ok(Outcome { mb_s, bytes: scan.bytes() as f64, percent: 100.0 * stats.background.fraction, cost })
 }

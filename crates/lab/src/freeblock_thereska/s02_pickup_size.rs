@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_counted_in_their_order() {
-        let o = |mb_s| Outcome { mb_s, bytes: 0.0, percent: 0.0 };
+        let o = |mb_s| Outcome { mb_s, bytes: 0.0, percent: 0.0, cost: 0.0 };
         let all = [o(3.0), o(2.0), o(2.5), o(0.0), o(0.0)];
         assert_eq!(pairs(&all, |a, b| b.mb_s > a.mb_s), 1.0);
         assert_eq!(pairs(&all, |a, b| b.mb_s == a.mb_s), 1.0);

@@ -31,13 +31,18 @@ static SPEC: Spec = Spec {
             id: "S3b",
             claim: "regions with 100,000 tasks",
             paper: "strong effect; 4 regions lose 15% of 8",
-            rule: "holds: one region loses at least 15% of 8 (what the paper loses with 4)",
-            checks: &[Check { what: "lost by one region against 8", unit: "%", test: Test::AtLeast(15.0) }],
+            rule: "one region costs at least 2 times the search of 8 for the same free bandwidth (within 2%)",
+            checks: &[
+                Check { what: "cost of a search, one region over 8", unit: "times", test: Test::AtLeast(2.0) },
+                Check { what: "free bandwidth of one region, difference from 8", unit: "%", test: Test::AtMost(2.0) },
+            ],
             quick: true,
-            note: "Regions save the paper's search from looking through lists of tasks whose blocks do not pass in \
-                   time. Here tasks are found by their block ranges, so a track costs a search as much with 100,000 \
-                   tasks as with one, and there is nothing for regions to save. Free bandwidth with 100,000 tasks is \
-                   that with one task (table).",
+            note: "The paper's measure, free bandwidth, shows nothing here: regions save its search from looking through \
+                   lists of tasks whose blocks do not pass in time, but here tasks are found by their block ranges, and \
+                   a track costs a search as much with 100,000 tasks as with one. The cost counts each cell entered, \
+                   each track examined and each query of the task layer. It hardly falls either, from 131 to 130: where \
+                   a search looks, the head can stay for so long that on average 4.3 of 8 regions pass, and as long as \
+                   30% of the disk is wanted, 4.5 of a cell's 8 have something. Late in a scan (the last eighth) it is 5%.",
         },
     ],
     length: Length::Minutes,
@@ -53,12 +58,15 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     let apart = |o: &Outcome| 100.0 * (o.mb_s / one[eight].mb_s - 1.0).abs();
     let mut f = Findings::default();
     f.figure("S3a", &[one.iter().map(apart).fold(0.0, f64::max)]);
-    f.figure("S3b", &[100.0 * (1.0 - many[0].mb_s / many[eight].mb_s)]);
+    let lost = 100.0 * (1.0 - many[0].mb_s / many[eight].mb_s);
+    f.figure("S3b", &[many[0].cost / many[eight].cost, lost.abs()]);
     let rows = REGIONS.iter().zip(one.iter().zip(&many));
     f.tables.push(Table {
         name: "efficiency",
-        columns: &["regions", "one_task_mb_s", "100000_tasks_mb_s"],
-        rows: rows.map(|(r, (a, b))| [f64::from(*r), a.mb_s, b.mb_s].map(Cell::from).to_vec()).collect(),
+        columns: &["regions", "one_task_mb_s", "100000_tasks_mb_s", "one_task_search_cost", "100000_tasks_search_cost"],
+        rows: rows
+            .map(|(r, (a, b))| [f64::from(*r), a.mb_s, b.mb_s, a.cost, b.cost].map(Cell::from).to_vec())
+            .collect(),
     });
     Ok(f)
 }

@@ -46,6 +46,8 @@ pub struct Planner {
     placement: Placement,
     budget: (u32, u32),
     which: Which,
+    /// Cost of all searches: cells entered, tracks examined and queries of the task layer.
+    cost: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -84,7 +86,7 @@ impl Planner {
             Some(policy) => Which::Paper(Box::new(Paper { policy, search: None, left: Left::default(), rest: None })),
             None => Which::Own(Box::default(), Box::new(Prices::new(model))),
         };
-        Planner { placement: config.placement, budget: config.budget, which }
+        Planner { placement: config.placement, budget: config.budget, which, cost: 0 }
     }
 
     /// Adds a wanted range.
@@ -177,14 +179,21 @@ impl Planner {
         match &mut self.which {
             Which::Own(..) if task.front_only => false,
             Which::Own(planner, prices) => {
+                let before = planner.cost();
                 planner.step(&asked(task, self.placement, prices, who), task.regions, budget);
+                self.cost += planner.cost() - before;
                 !planner.exhausted()
             }
             Which::Paper(paper) => paper.search.as_mut().is_some_and(|search| {
-                search.step(&scene(task, self.placement, paper.policy), budget);
+                self.cost += search.step(&scene(task, self.placement, paper.policy), budget);
                 !search.exhausted()
             }),
         }
+    }
+
+    /// Returns the cost of all searches so far (docs of [`super::search`], "Cost").
+    pub(crate) fn cost(&self) -> u64 {
+        self.cost
     }
 
     /// Returns the best plan so far, at any stage.

@@ -9,6 +9,8 @@ use crate::tasks::memory::TaskMemory;
 pub struct FillReport {
     /// Searches for work that fits.
     pub searches: u64,
+    /// Their cost: one for each cell entered, each track examined and each query of the task layer.
+    pub search_cost: u64,
     /// Commands of freeblock work alone, in gaps.
     pub commands: u64,
     /// Foreground commands that began earlier for free.

@@ -428,6 +428,7 @@ impl Freeblock {
             sessions: self.tasks.sessions().collect(),
             tasks: self.tasks.memory(),
             regions,
+            search_cost: self.planner.cost(),
             ..self.report.clone()
         }
     }
