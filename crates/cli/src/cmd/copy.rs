@@ -138,6 +138,9 @@ fn summary(r: &Report) -> String {
         r.seconds
     );
     text += &cost(r.promoted_bytes, r.bytes);
+    if r.destination_seconds >= 1.0 {
+        text += &format!("waited for the destination: {:.0} s\n", r.destination_seconds);
+    }
     text += &list("unreadable, zeros in the copy", &r.unreadable);
     let lost = [
         ("overwritten by another client", r.superseded_bytes),

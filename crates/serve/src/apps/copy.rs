@@ -78,6 +78,9 @@ pub struct Report {
     pub bytes: u64,
     /// Duration of copying in seconds, over all runs.
     pub seconds: f64,
+    /// Of these, seconds in which the source was not read, since the destination had not written
+    /// what was read before.
+    pub destination_seconds: f64,
     /// Bytes that were read as foreground work to keep the floor.
     pub promoted_bytes: u64,
     /// Unreadable ranges of the source, which are zeros in the copy.
@@ -123,7 +126,7 @@ pub enum Outcome {
     Stopped(Option<PathBuf>),
 }
 
-/// Names of the counters in the journal.
+/// Names of the counters in the journal, beside those of the runner.
 mod counts {
     pub(super) const SUPERSEDED: &str = "superseded_bytes";
     pub(super) const FAILED: &str = "failed_bytes";
@@ -369,6 +372,7 @@ pub async fn run(
         moment,
         bytes: from.bytes(),
         seconds: progress.notes.milliseconds as f64 / 1e3,
+        destination_seconds: count(runner::WAITED) as f64 / 1e3,
         promoted_bytes: progress.notes.promoted_bytes,
         unreadable: places(i, progress.unreadable_ranges()),
         superseded_bytes: count(counts::SUPERSEDED),

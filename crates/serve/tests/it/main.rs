@@ -16,6 +16,7 @@ mod destaging;
 mod engine_background;
 mod engine_end;
 mod engine_faults;
+mod held_units;
 mod hidden_cache;
 mod large_scrub;
 mod layout_copies;
