@@ -87,8 +87,6 @@ pub struct Report {
     pub unreadable: Vec<Place>,
     /// Bytes not written because another client wrote there in the meantime.
     pub superseded_bytes: u64,
-    /// Bytes that the destination could not write.
-    pub failed_bytes: u64,
     /// Bytes of the destination that differ from what was read; `None`: not verified.
     pub wrong_bytes: Option<u64>,
 }
@@ -96,7 +94,7 @@ pub struct Report {
 impl Report {
     /// Returns whether the copy is complete and, as far as it was verified, correct.
     pub fn is_good(&self) -> bool {
-        let lost = self.superseded_bytes + self.failed_bytes + self.wrong_bytes.unwrap_or(0);
+        let lost = self.superseded_bytes + self.wrong_bytes.unwrap_or(0);
         self.unreadable.is_empty() && lost == 0
     }
 }
@@ -129,7 +127,6 @@ pub enum Outcome {
 /// Names of the counters in the journal, beside those of the runner.
 mod counts {
     pub(super) const SUPERSEDED: &str = "superseded_bytes";
-    pub(super) const FAILED: &str = "failed_bytes";
 }
 
 /// Passes what is read to the writer.
@@ -257,8 +254,9 @@ fn check(from: &Side, to: &Side) -> Result<(), AppError> {
 /// that stays as it is.
 ///
 /// # Errors
-/// Beside those of a backup: the destination cannot be written, is too small, is a part of the
-/// source, or has data at its beginning or end that is not to be replaced.
+/// Beside those of a backup: the destination is not to be written, is too small, is a part of the
+/// source, or has data at its beginning or end that is not to be replaced; or it fails to write.
+/// The journal then has what is durable there, and the copy continues from it.
 pub async fn run(
     plan: &Plan,
     watch: &mut (dyn FnMut(Step) + Send),
@@ -337,20 +335,18 @@ pub async fn run(
         }
     };
     drop(writer);
-    if !matches!(end, Ok(End::Complete)) {
-        match continues {
-            true => {
-                pass.save()?;
-                progress.save(&journal)?;
-            }
-            false => remove(&sums_path)?,
-        }
-    }
+    let kept = match (&end, continues) {
+        (Ok(End::Complete), _) => Ok(()),
+        (_, true) => pass.save().and_then(|()| Ok(progress.save(&journal)?)),
+        (_, false) => remove(&sums_path),
+    };
     let end = end.map_err(|e| match e {
         // What is lost with the session is named as such.
         AppError::Client(e) if !continues => AppError::Lost(format!("the destination: {e}")),
         e => e,
     })?;
+    // Why the copy ended matters more than that its journal is of an earlier moment.
+    kept?;
     if end == End::Stopped {
         return Ok(Outcome::Stopped(continues.then_some(journal)));
     }
@@ -376,7 +372,6 @@ pub async fn run(
         promoted_bytes: progress.notes.promoted_bytes,
         unreadable: places(i, progress.unreadable_ranges()),
         superseded_bytes: count(counts::SUPERSEDED),
-        failed_bytes: count(counts::FAILED),
         wrong_bytes: wrong,
     });
     Ok(if unverified { Outcome::Unverified(report) } else { Outcome::Complete(report) })

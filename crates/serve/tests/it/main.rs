@@ -10,6 +10,7 @@ mod client;
 mod conform;
 mod conformance;
 mod copy;
+mod copy_faults;
 mod deaf;
 mod destage;
 mod destaging;
