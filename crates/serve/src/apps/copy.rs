@@ -9,6 +9,7 @@
 //! The destination is written wherever there is a gap for any of the blocks on their way
 //! ([`WINDOW`] at most): these come in the order of the source's head.
 
+mod verify;
 mod writer;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use headtime_sched::TaskRange;
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::backup::Moment;
 use super::coverage::{Place, places};
@@ -27,10 +29,11 @@ use super::journal::{Journal, lock};
 use super::link::{answer, covered, disk, export, in_place, look};
 use super::progress::{Notes, Progress, may_begin_anew};
 use super::runner;
-use super::sums::{Known, Sums, sum};
+use super::sums::{Sums, sum};
 use super::units::{Units, usual_unit};
 use crate::control::socket::Socket;
 use crate::control::v1::InfoReply;
+use verify::compare;
 use writer::{Block, Writer};
 
 /// Data on its way from one disk to the other, bytes: what a server keeps for a session.
@@ -39,7 +42,8 @@ const WINDOW: u64 = 64 << 20;
 /// The parameters of a copy.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The job at the source. Its journal, export and point in time are set here.
+    /// The job at the source. Its journal, export and point in time are set here. Its deadline holds
+    /// for copying and verifying together.
     pub job: Job,
     /// The source's export; `None`: the whole disk.
     pub export: Option<String>,
@@ -163,27 +167,6 @@ impl Sink for Pass<'_> {
     }
 }
 
-/// Compares the destination with the checksums.
-struct Compare<'a> {
-    sums: &'a Sums,
-    sector: u64,
-    wrong: u64,
-}
-
-impl Sink for Compare<'_> {
-    fn unit(&mut self, index: u64, range: TaskRange, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
-        if self.sums.get(index)? != Known::Sum(sum(data)) {
-            self.wrong += range.count * self.sector;
-        }
-        Ok(())
-    }
-
-    fn damaged(&mut self, _: u64, range: TaskRange, _: &[u8], _: &[TaskRange]) -> Result<(), AppError> {
-        self.wrong += range.count * self.sector;
-        Ok(())
-    }
-}
-
 /// The source or the destination.
 struct Side {
     info: InfoReply,
@@ -262,6 +245,7 @@ pub async fn run(
     watch: &mut (dyn FnMut(Step) + Send),
     stop: watch::Receiver<bool>,
 ) -> Result<Outcome, AppError> {
+    let begun = Instant::now();
     let from = Side::look(&plan.job.control, plan.export.as_deref(), &stop).await?;
     let to = Side::look(&plan.to, plan.to_export.as_deref(), &stop).await?;
     check(&from, &to)?;
@@ -317,13 +301,17 @@ pub async fn run(
         // From here on there may be data at the destination, which is this copy's own.
         progress.save(&journal)?;
     }
+    let (done, all) = progress.bytes();
+    // What is copied is read again to verify it, which takes about as long.
+    let still = all - done + if plan.verify { all } else { 0 };
     let job = Job {
+        floor: plan.job.floor.of_step(begun.elapsed(), all - done, still),
         journal: continues.then(|| journal.clone()),
         point_in_time: !continues,
         export: plan.export.as_deref().map(|name| export(i, name).cloned()).transpose()?,
         ..plan.job.clone()
     };
-    watch(Step::Begins(moment, progress.bytes().0));
+    watch(Step::Begins(moment, done));
     let mut pass = Pass { blocks, stages, sums: sums.as_ref() };
     let end = {
         let mut see = |s: &Status| watch(Step::Copying(s));
@@ -352,7 +340,10 @@ pub async fn run(
     }
     let wrong = match &sums {
         None => None,
-        Some(sums) => compare(plan, &to, to_units, sums, watch, stop).await?,
+        Some(sums) => {
+            let floor = plan.job.floor.of_step(begun.elapsed(), all, all);
+            compare(plan, floor, &to, to_units, sums, watch, stop).await?
+        }
     };
     let unverified = plan.verify && wrong.is_none();
     if !(unverified && continues) {
@@ -375,25 +366,4 @@ pub async fn run(
         wrong_bytes: wrong,
     });
     Ok(if unverified { Outcome::Unverified(report) } else { Outcome::Complete(report) })
-}
-
-/// Reads the destination and returns how many bytes differ, or `None` if it was stopped.
-async fn compare(
-    plan: &Plan,
-    to: &Side,
-    units: Units,
-    sums: &Sums,
-    watch: &mut (dyn FnMut(Step) + Send),
-    stop: watch::Receiver<bool>,
-) -> Result<Option<u64>, AppError> {
-    let i = &to.info;
-    let job = Job {
-        export: plan.to_export.as_deref().map(|name| export(i, name).cloned()).transpose()?,
-        control: plan.to.clone(),
-        ..plan.job.clone()
-    };
-    let mut progress = Progress::new("copy", &disk(i), i.sectors, i.sector_bytes, &to.what, units);
-    let mut compare = Compare { sums, sector: to.sector_bytes(), wrong: 0 };
-    let end = runner::run(&job, &mut progress, &mut compare, &mut |s| watch(Step::Verifying(s)), stop).await?;
-    Ok((end == End::Complete).then_some(compare.wrong))
 }

@@ -11,6 +11,7 @@ mod conform;
 mod conformance;
 mod copy;
 mod copy_faults;
+mod copy_pace;
 mod deaf;
 mod destage;
 mod destaging;
