@@ -286,15 +286,13 @@ pub async fn run(
         remove(&journal)?;
         remove(&sums_path)?;
     }
+    // An empty file has no checksums, either.
+    if again && plan.verify && std::fs::metadata(&sums_path).map_or(0, |m| m.len()) == 0 {
+        let why = "expected the checksums of the unfinished copy, found no file".into();
+        return Err(AppError::Leftover { path: sums_path, why });
+    }
     let sums = match plan.verify {
-        true => {
-            let (sums, were_there) = Sums::open(&sums_path, progress.identity(), units.len())?;
-            if again && !were_there {
-                let why = "expected the checksums of the unfinished copy, found no file".into();
-                return Err(AppError::Leftover { path: sums_path, why });
-            }
-            Some(sums)
-        }
+        true => Some(Sums::open(&sums_path, progress.identity(), units.len())?.0),
         false => None,
     };
     if continues {

@@ -23,6 +23,8 @@ pub struct Frailty {
     pub failed: u64,
     /// The drive's backing file, if the drive has a volatile cache.
     pub volatile: Option<File>,
+    /// Flushes do not complete.
+    pub holds_flushes: bool,
     /// The power has failed: no flush helps any more.
     pub dark: bool,
     /// Contents before the writes that were not flushed, with their offsets, the oldest first.
@@ -52,13 +54,15 @@ pub struct Frail {
     inner: VirtualDrive,
     frailty: Arc<Mutex<Frailty>>,
     failed: Vec<Done>,
+    /// Identifiers of flushes that do not complete.
+    held: Vec<u64>,
     /// Flushes in progress, and the number of all writes before each.
     flushes: Vec<(u64, u64)>,
 }
 
 impl Frail {
     pub fn new(inner: VirtualDrive, frailty: Arc<Mutex<Frailty>>) -> Frail {
-        Frail { inner, frailty, failed: Vec::new(), flushes: Vec::new() }
+        Frail { inner, frailty, failed: Vec::new(), held: Vec::new(), flushes: Vec::new() }
     }
 }
 
@@ -79,6 +83,9 @@ impl Device for Frail {
             frailty.failed += 1;
             return self.failed.push(Done::failed(command, fault));
         }
+        if frailty.holds_flushes && command.kind == Kind::Flush {
+            return self.held.push(command.id);
+        }
         if let Some(file) = &frailty.volatile {
             match command.kind {
                 Kind::Write if !command.fua => {
@@ -95,6 +102,9 @@ impl Device for Frail {
     }
 
     fn poll(&mut self, now: Time) -> Option<Done> {
+        if !self.held.is_empty() && !self.frailty.lock().unwrap().holds_flushes {
+            return self.held.pop().map(|id| Done::ok(id, Bytes::new()));
+        }
         let done = self.failed.pop().or_else(|| self.inner.poll(now))?;
         if let Some(i) = self.flushes.iter().position(|(id, _)| *id == done.id) {
             let (_, writes) = self.flushes.swap_remove(i);
@@ -109,7 +119,8 @@ impl Device for Frail {
     }
 
     fn next_event(&self) -> Option<Time> {
-        if self.failed.is_empty() { self.inner.next_event() } else { Some(Time::ZERO) }
+        let released = !self.held.is_empty() && !self.frailty.lock().unwrap().holds_flushes;
+        if released || !self.failed.is_empty() { Some(Time::ZERO) } else { self.inner.next_event() }
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
