@@ -10,16 +10,19 @@ use tokio::sync::watch;
 
 use crate::applying::{SECTOR, TEST_TIMEOUT, World};
 use crate::copy::{complete, plan, run, worlds};
+use crate::copy_faults::{slow, stop_after};
 
-/// A source and a destination that do background work in gaps alone. Without foreground there are
+/// Restarts a server, which then does background work in gaps alone. Without foreground there are
 /// none: apart from a unit in each two seconds, which would take minutes, what arrives is promoted.
+fn take_idle_time(w: &mut World) {
+    w.stop();
+    w.idle = false;
+    w.start();
+}
+
 fn without_idle_time(cylinders: u32) -> (World, World) {
     let (mut from, mut to) = worlds(cylinders);
-    for w in [&mut from, &mut to] {
-        w.stop();
-        w.idle = false;
-        w.start();
-    }
+    [&mut from, &mut to].into_iter().for_each(take_idle_time);
     (from, to)
 }
 
@@ -39,14 +42,31 @@ fn blocks_for_which_no_gap_comes_are_written_as_foreground_work() {
     assert!(slow > 0 && report.destination_seconds > 0.0, "{slow} {report:?}");
 }
 
+/// It ran in idle time, and is promoted near its end.
+#[test]
+fn the_last_blocks_of_a_copy_are_promoted_when_idle_time_ends() {
+    let (from, mut to) = worlds(2);
+    let mut live = slow(&from, &to);
+    stop_after(3, &from, &live);
+    take_idle_time(&mut to);
+    live.job.max_mb_s = None;
+    live.job.floor = Floor { bytes_s: Some(from.sectors as f64 * SECTOR as f64 / 3.0), within: None };
+    let mut began = 0;
+    let report = complete(run(&from, &live, &mut |step| {
+        if let Step::Begins(_, done) = step {
+            began = done;
+        }
+    }));
+    assert!(began > report.bytes / 4 * 3 && report.bytes - began > 20 * 8192, "{began} {report:?}");
+    assert!(report.is_good() && report.wrong_bytes == Some(0) && from.disk() == to.disk(), "{report:?}");
+}
+
 /// The server of the source keeps no more than a window, so without room at the destination a copy
 /// of one point in time would be lost. It has no floor: only what the room needs is promoted.
 #[test]
 fn a_copy_of_one_point_in_time_makes_room_at_a_destination_without_gaps() {
     let (from, mut to) = worlds(80);
-    to.stop();
-    to.idle = false;
-    to.start();
+    take_idle_time(&mut to);
     let window = 64 << 20;
     assert!(from.sectors * SECTOR > window + (8 << 20), "it is larger than what may be on its way");
     let plan = plan(&from, &to);
