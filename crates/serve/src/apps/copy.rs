@@ -42,8 +42,8 @@ const WINDOW: u64 = 64 << 20;
 /// The parameters of a copy.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The job at the source. Its journal, export and point in time are set here. Its deadline holds
-    /// for copying and verifying together.
+    /// The job at the source. Its journal, export and point in time are set here. Its deadline
+    /// holds for copying and verifying together.
     pub job: Job,
     /// The source's export; `None`: the whole disk.
     pub export: Option<String>,

@@ -384,7 +384,7 @@ mod tests {
         let whole = Floor { bytes_s: Some(5.0), within: Some(s(100.0)) };
         let first = whole.of_step(s(0.0), 300, 400);
         assert_eq!(first, Floor { bytes_s: Some(5.0), within: Some(s(75.0)) });
-        // The last step gets all that is left: more if the first was early, nothing past the deadline.
+        // The last step gets all that is left: more if the first was early, nothing if late.
         assert_eq!(whole.of_step(s(30.0), 100, 100).within, Some(s(70.0)));
         assert_eq!(whole.of_step(s(130.0), 100, 100).within, Some(s(0.0)));
         assert_eq!(

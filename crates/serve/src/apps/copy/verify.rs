@@ -1,4 +1,5 @@
-//! The second step of a copy: the destination is read, and compared with what was read of the source.
+//! The second step of a copy: the destination is read, and compared with what was read of the
+//! source.
 
 use headtime_sched::TaskRange;
 use tokio::sync::watch;
