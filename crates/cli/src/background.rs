@@ -150,31 +150,42 @@ impl Watcher {
     pub fn see(&mut self, s: &Status) {
         self.bar.spread(s.total);
         self.bar.reach(s.done);
-        let how = match (s.state, s.left) {
-            (State::Paused, _) => "paused".to_string(),
-            (State::Away, _) => "the server is away".to_string(),
-            (State::Working, None) => format!("{:.2} MB/s", s.lately / 1e6),
-            (State::Working, Some(left)) => format!("{:.2} MB/s, {} left", s.lately / 1e6, time(left.as_secs_f64())),
-        };
-        let promoted = match s.promoted {
-            0 => String::new(),
-            p => format!(", {:.0}% promoted", percent(p, s.done)),
-        };
-        let bad = match s.unreadable {
-            0 => String::new(),
-            n => format!(", {n} sectors unreadable"),
-        };
-        self.bar.say(&format!("{how}{promoted}{bad}"));
-        if s.state != self.state {
-            self.state = s.state;
+        self.bar.say(&words(s));
+        // A slow destination is the usual case. It comes and goes, so it is shown and not logged.
+        let state = if s.state.is_working() { State::Working } else { s.state };
+        if state != self.state {
+            self.state = state;
             let session = s.session.map_or(String::new(), |n| format!(" (session {n})"));
-            self.bar.note(&match s.state {
-                State::Working => format!("{}: goes on{session}", self.what),
+            self.bar.note(&match state {
+                State::Working | State::AwaitsDestination => format!("{}: goes on{session}", self.what),
                 State::Paused => format!("{}: paused by an operator{session}", self.what),
                 State::Away => format!("{}: the server is away; waiting for it", self.what),
             });
         }
     }
+}
+
+/// Describes a status in the progress line.
+fn words(s: &Status) -> String {
+    let rate = || match s.left {
+        None => format!("{:.2} MB/s", s.lately / 1e6),
+        Some(left) => format!("{:.2} MB/s, {} left", s.lately / 1e6, time(left.as_secs_f64())),
+    };
+    let how = match s.state {
+        State::Paused => "paused".to_string(),
+        State::Away => "the server is away".to_string(),
+        State::Working => rate(),
+        State::AwaitsDestination => format!("{}, waits for the destination", rate()),
+    };
+    let promoted = match s.promoted {
+        0 => String::new(),
+        p => format!(", {:.0}% promoted", percent(p, s.done)),
+    };
+    let bad = match s.unreadable {
+        0 => String::new(),
+        n => format!(", {n} sectors unreadable"),
+    };
+    format!("{how}{promoted}{bad}")
 }
 
 /// Parses `LBN+COUNT`.
@@ -189,6 +200,27 @@ pub fn range(text: &str) -> Result<TaskRange, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_progress_line_says_what_a_job_waits_for() {
+        let working = Status {
+            state: State::Working,
+            session: Some(1),
+            done: 200,
+            total: 1_000,
+            lately: 2e6,
+            left: Some(Duration::from_secs(90)),
+            promoted: 20,
+            unreadable: 0,
+        };
+        let of = |state| words(&Status { state, ..working });
+        let rate = words(&Status { promoted: 0, ..working });
+        assert_eq!(of(State::Working), format!("{rate}, 10% promoted"));
+        assert_eq!(of(State::AwaitsDestination), format!("{rate}, waits for the destination, 10% promoted"));
+        assert!(rate.starts_with("2.00 MB/s, ") && rate.ends_with(" left"), "{rate}");
+        let bad = Status { state: State::Away, promoted: 0, unreadable: 3, ..working };
+        assert_eq!(words(&bad), "the server is away, 3 sectors unreadable");
+    }
 
     #[test]
     fn ranges_are_a_first_sector_and_a_count() {

@@ -20,8 +20,9 @@ use crate::{figures, screen};
 /// the source at the moment at which this begins, regardless of later writes: what a power cut at
 /// that moment would have left. It is lost when a server or this program ends first. A copy of a
 /// read-only export continues after any restart, and so does one with --live, which has each block
-/// as it was when it was read. Nothing else may use the destination meanwhile. Exit status 1: the
-/// copy is lost or wrong, or some sectors could not be read or written.
+/// as it was when it was read. Nothing else may use the destination meanwhile. If the destination
+/// fails to write, the command ends, and the same command continues once it can. Exit status 1: the
+/// copy is lost or wrong, or some sectors could not be read.
 #[derive(Debug, Args)]
 pub struct Copy {
     /// Control socket of the destination's server
@@ -138,10 +139,12 @@ fn summary(r: &Report) -> String {
         r.seconds
     );
     text += &cost(r.promoted_bytes, r.bytes);
+    if r.destination_seconds >= 1.0 {
+        text += &format!("waited for the destination: {:.0} s\n", r.destination_seconds);
+    }
     text += &list("unreadable, zeros in the copy", &r.unreadable);
     let lost = [
         ("overwritten by another client", r.superseded_bytes),
-        ("not writable", r.failed_bytes),
         ("DIFFERENT from what was read", r.wrong_bytes.unwrap_or(0)),
     ];
     for (what, lost) in lost.into_iter().filter(|(_, lost)| *lost > 0) {

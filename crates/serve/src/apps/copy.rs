@@ -9,6 +9,7 @@
 //! The destination is written wherever there is a gap for any of the blocks on their way
 //! ([`WINDOW`] at most): these come in the order of the source's head.
 
+mod verify;
 mod writer;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use headtime_sched::TaskRange;
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::backup::Moment;
 use super::coverage::{Place, places};
@@ -27,10 +29,11 @@ use super::journal::{Journal, lock};
 use super::link::{answer, covered, disk, export, in_place, look};
 use super::progress::{Notes, Progress, may_begin_anew};
 use super::runner;
-use super::sums::{Known, Sums, sum};
+use super::sums::{Sums, sum};
 use super::units::{Units, usual_unit};
 use crate::control::socket::Socket;
 use crate::control::v1::InfoReply;
+use verify::compare;
 use writer::{Block, Writer};
 
 /// Data on its way from one disk to the other, bytes: what a server keeps for a session.
@@ -39,7 +42,8 @@ const WINDOW: u64 = 64 << 20;
 /// The parameters of a copy.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The job at the source. Its journal, export and point in time are set here.
+    /// The job at the source. Its journal, export and point in time are set here. Its deadline
+    /// holds for copying and verifying together.
     pub job: Job,
     /// The source's export; `None`: the whole disk.
     pub export: Option<String>,
@@ -78,14 +82,15 @@ pub struct Report {
     pub bytes: u64,
     /// Duration of copying in seconds, over all runs.
     pub seconds: f64,
+    /// Of these, seconds in which the source was not read, since the destination had not written
+    /// what was read before.
+    pub destination_seconds: f64,
     /// Bytes that were read as foreground work to keep the floor.
     pub promoted_bytes: u64,
     /// Unreadable ranges of the source, which are zeros in the copy.
     pub unreadable: Vec<Place>,
     /// Bytes not written because another client wrote there in the meantime.
     pub superseded_bytes: u64,
-    /// Bytes that the destination could not write.
-    pub failed_bytes: u64,
     /// Bytes of the destination that differ from what was read; `None`: not verified.
     pub wrong_bytes: Option<u64>,
 }
@@ -93,7 +98,7 @@ pub struct Report {
 impl Report {
     /// Returns whether the copy is complete and, as far as it was verified, correct.
     pub fn is_good(&self) -> bool {
-        let lost = self.superseded_bytes + self.failed_bytes + self.wrong_bytes.unwrap_or(0);
+        let lost = self.superseded_bytes + self.wrong_bytes.unwrap_or(0);
         self.unreadable.is_empty() && lost == 0
     }
 }
@@ -123,10 +128,9 @@ pub enum Outcome {
     Stopped(Option<PathBuf>),
 }
 
-/// Names of the counters in the journal.
+/// Names of the counters in the journal, beside those of the runner.
 mod counts {
     pub(super) const SUPERSEDED: &str = "superseded_bytes";
-    pub(super) const FAILED: &str = "failed_bytes";
 }
 
 /// Passes what is read to the writer.
@@ -160,27 +164,6 @@ impl Sink for Pass<'_> {
 
     fn window(&self) -> u64 {
         WINDOW
-    }
-}
-
-/// Compares the destination with the checksums.
-struct Compare<'a> {
-    sums: &'a Sums,
-    sector: u64,
-    wrong: u64,
-}
-
-impl Sink for Compare<'_> {
-    fn unit(&mut self, index: u64, range: TaskRange, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
-        if self.sums.get(index)? != Known::Sum(sum(data)) {
-            self.wrong += range.count * self.sector;
-        }
-        Ok(())
-    }
-
-    fn damaged(&mut self, _: u64, range: TaskRange, _: &[u8], _: &[TaskRange]) -> Result<(), AppError> {
-        self.wrong += range.count * self.sector;
-        Ok(())
     }
 }
 
@@ -254,13 +237,15 @@ fn check(from: &Side, to: &Side) -> Result<(), AppError> {
 /// that stays as it is.
 ///
 /// # Errors
-/// Beside those of a backup: the destination cannot be written, is too small, is a part of the
-/// source, or has data at its beginning or end that is not to be replaced.
+/// Beside those of a backup: the destination is not to be written, is too small, is a part of the
+/// source, or has data at its beginning or end that is not to be replaced; or it fails to write.
+/// The journal then has what is durable there, and the copy continues from it.
 pub async fn run(
     plan: &Plan,
     watch: &mut (dyn FnMut(Step) + Send),
     stop: watch::Receiver<bool>,
 ) -> Result<Outcome, AppError> {
+    let begun = Instant::now();
     let from = Side::look(&plan.job.control, plan.export.as_deref(), &stop).await?;
     let to = Side::look(&plan.to, plan.to_export.as_deref(), &stop).await?;
     check(&from, &to)?;
@@ -301,28 +286,30 @@ pub async fn run(
         remove(&journal)?;
         remove(&sums_path)?;
     }
+    // An empty file has no checksums, either.
+    if again && plan.verify && std::fs::metadata(&sums_path).map_or(0, |m| m.len()) == 0 {
+        let why = "expected the checksums of the unfinished copy, found no file".into();
+        return Err(AppError::Leftover { path: sums_path, why });
+    }
     let sums = match plan.verify {
-        true => {
-            let (sums, were_there) = Sums::open(&sums_path, progress.identity(), units.len())?;
-            if again && !were_there {
-                let why = "expected the checksums of the unfinished copy, found no file".into();
-                return Err(AppError::Leftover { path: sums_path, why });
-            }
-            Some(sums)
-        }
+        true => Some(Sums::open(&sums_path, progress.identity(), units.len())?.0),
         false => None,
     };
     if continues {
         // From here on there may be data at the destination, which is this copy's own.
         progress.save(&journal)?;
     }
+    let (done, all) = progress.bytes();
+    // What is copied is read again to verify it, which takes about as long.
+    let still = all - done + if plan.verify { all } else { 0 };
     let job = Job {
+        floor: plan.job.floor.of_step(begun.elapsed(), all - done, still),
         journal: continues.then(|| journal.clone()),
         point_in_time: !continues,
         export: plan.export.as_deref().map(|name| export(i, name).cloned()).transpose()?,
         ..plan.job.clone()
     };
-    watch(Step::Begins(moment, progress.bytes().0));
+    watch(Step::Begins(moment, done));
     let mut pass = Pass { blocks, stages, sums: sums.as_ref() };
     let end = {
         let mut see = |s: &Status| watch(Step::Copying(s));
@@ -334,26 +321,27 @@ pub async fn run(
         }
     };
     drop(writer);
-    if !matches!(end, Ok(End::Complete)) {
-        match continues {
-            true => {
-                pass.save()?;
-                progress.save(&journal)?;
-            }
-            false => remove(&sums_path)?,
-        }
-    }
+    let kept = match (&end, continues) {
+        (Ok(End::Complete), _) => Ok(()),
+        (_, true) => pass.save().and_then(|()| Ok(progress.save(&journal)?)),
+        (_, false) => remove(&sums_path),
+    };
     let end = end.map_err(|e| match e {
         // What is lost with the session is named as such.
         AppError::Client(e) if !continues => AppError::Lost(format!("the destination: {e}")),
         e => e,
     })?;
+    // Why the copy ended matters more than that its journal is of an earlier moment.
+    kept?;
     if end == End::Stopped {
         return Ok(Outcome::Stopped(continues.then_some(journal)));
     }
     let wrong = match &sums {
         None => None,
-        Some(sums) => compare(plan, &to, to_units, sums, watch, stop).await?,
+        Some(sums) => {
+            let floor = plan.job.floor.of_step(begun.elapsed(), all, all);
+            compare(plan, floor, &to, to_units, sums, watch, stop).await?
+        }
     };
     let unverified = plan.verify && wrong.is_none();
     if !(unverified && continues) {
@@ -369,32 +357,11 @@ pub async fn run(
         moment,
         bytes: from.bytes(),
         seconds: progress.notes.milliseconds as f64 / 1e3,
+        destination_seconds: count(runner::WAITED) as f64 / 1e3,
         promoted_bytes: progress.notes.promoted_bytes,
         unreadable: places(i, progress.unreadable_ranges()),
         superseded_bytes: count(counts::SUPERSEDED),
-        failed_bytes: count(counts::FAILED),
         wrong_bytes: wrong,
     });
     Ok(if unverified { Outcome::Unverified(report) } else { Outcome::Complete(report) })
-}
-
-/// Reads the destination and returns how many bytes differ, or `None` if it was stopped.
-async fn compare(
-    plan: &Plan,
-    to: &Side,
-    units: Units,
-    sums: &Sums,
-    watch: &mut (dyn FnMut(Step) + Send),
-    stop: watch::Receiver<bool>,
-) -> Result<Option<u64>, AppError> {
-    let i = &to.info;
-    let job = Job {
-        export: plan.to_export.as_deref().map(|name| export(i, name).cloned()).transpose()?,
-        control: plan.to.clone(),
-        ..plan.job.clone()
-    };
-    let mut progress = Progress::new("copy", &disk(i), i.sectors, i.sector_bytes, &to.what, units);
-    let mut compare = Compare { sums, sector: to.sector_bytes(), wrong: 0 };
-    let end = runner::run(&job, &mut progress, &mut compare, &mut |s| watch(Step::Verifying(s)), stop).await?;
-    Ok((end == End::Complete).then_some(compare.wrong))
 }

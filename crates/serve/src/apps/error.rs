@@ -111,6 +111,26 @@ pub enum AppError {
         "cannot copy to {0}: expected nothing but zeros at its beginning and end, found data (--overwrite replaces it)"
     )]
     DestinationData(String),
+    /// A copy's destination could not write a block.
+    #[error("cannot copy to {what}: expected to write {bytes} bytes at byte {offset} of it, found: {why}")]
+    DestinationWrite {
+        /// The export or the whole disk.
+        what: String,
+        /// Offset in the export or on the disk, bytes.
+        offset: u64,
+        /// Bytes that were not written.
+        bytes: u64,
+        /// The server's cause.
+        why: String,
+    },
+    /// A copy's destination could not be flushed, so what was written last may not be durable.
+    #[error("cannot copy to {what}: expected a flush of its disk, found: {why}")]
+    DestinationFlush {
+        /// The export or the whole disk.
+        what: String,
+        /// The server's cause.
+        why: String,
+    },
     /// A copy or its units are not whole sectors of the destination.
     #[error(
         "expected whole sectors of {sector} bytes at the destination, found a copy of {bytes} bytes in units of {unit}"

@@ -85,7 +85,8 @@ pub trait Sink {
     fn stages(&mut self) -> Option<&mut UnboundedReceiver<(u64, Stage)>> {
         None
     }
-    /// The amount of data on its way to the sink, or taken and not yet written, bytes.
+    /// The largest amount of data on its way to the sink, or taken and not yet written, bytes: over
+    /// all sessions, if the server restarts. A unit with unreadable sectors does not count.
     fn window(&self) -> u64 {
         USUAL_WINDOW
     }
@@ -105,10 +106,20 @@ pub enum End {
 pub enum State {
     /// Reading.
     Working,
+    /// Not reading, or hardly: a sink that finishes units later ([`Sink::stages`]) has no room for
+    /// more data, or has all of it and has not finished.
+    AwaitsDestination,
     /// A client has suspended the session.
     Paused,
     /// The server cannot be reached and is retried.
     Away,
+}
+
+impl State {
+    /// Returns whether the job makes progress, if only as fast as its destination.
+    pub fn is_working(self) -> bool {
+        matches!(self, State::Working | State::AwaitsDestination)
+    }
 }
 
 /// The status of a job.

@@ -68,6 +68,15 @@ pub struct Floor {
     pub within: Option<Duration>,
 }
 
+impl Floor {
+    /// Returns the floor of a step that transfers `part` of the `all` bytes that are left, `passed`
+    /// since the deadline was set: the step gets its share of the time that is left.
+    pub fn of_step(self, passed: Duration, part: u64, all: u64) -> Floor {
+        let share = if all == 0 { 1.0 } else { (part as f64 / all as f64).min(1.0) };
+        Floor { within: self.within.map(|within| within.saturating_sub(passed).mul_f64(share)), ..self }
+    }
+}
+
 /// The largest debt, in seconds at the floor: after a stall no more than this is made up at once.
 const MAX_OWED: f64 = 2.0;
 /// The largest credit for bytes from gaps beyond the floor, in seconds at the floor: the period
@@ -368,6 +377,20 @@ mod tests {
         let (tenths, done) = scan(marks, 32_000.0, promoting(&mut debt));
         assert!(tenths.iter().sum::<f64>() < 2e6 && done < 24_300.0, "{tenths:?}");
         assert_eq!((spread(0.0, 1e6, 100.0), spread(2e4, 1e6, 100.0)), (1e4, 0.0));
+    }
+
+    #[test]
+    fn two_steps_share_the_time_to_one_deadline() {
+        let whole = Floor { bytes_s: Some(5.0), within: Some(s(100.0)) };
+        let first = whole.of_step(s(0.0), 300, 400);
+        assert_eq!(first, Floor { bytes_s: Some(5.0), within: Some(s(75.0)) });
+        // The last step gets all that is left: more if the first was early, nothing if late.
+        assert_eq!(whole.of_step(s(30.0), 100, 100).within, Some(s(70.0)));
+        assert_eq!(whole.of_step(s(130.0), 100, 100).within, Some(s(0.0)));
+        assert_eq!(
+            (whole.of_step(s(0.0), 0, 0).within, Floor::default().of_step(s(9.0), 1, 2).within),
+            (whole.within, None)
+        );
     }
 
     #[test]

@@ -40,6 +40,8 @@ const MAX_PUSHED: usize = 256;
 const LEAST_PUSHED: u64 = 256 << 10;
 /// The interval at which the pace is checked.
 const TICK: Duration = Duration::from_millis(250);
+/// The journal's counter of the milliseconds in which the job waited for its sink.
+pub(super) const WAITED: &str = "waited_milliseconds";
 /// Delays before reconnecting: the first, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -78,10 +80,12 @@ struct Runner<'a> {
     debt: Debt,
     held: Held,
     begun: Instant,
-    /// Milliseconds of work in earlier runs.
-    before: u64,
-    /// Time spent working, and the time up to which it is accounted for.
+    /// Milliseconds of work in earlier runs, and of them those of waiting for the sink.
+    before: (u64, u64),
+    /// Time spent working, of that the time of waiting for the sink, and the time up to which both
+    /// are accounted for.
     worked: Duration,
+    waited: Duration,
     reckoned: Instant,
     saved: Instant,
     save_after: Duration,
@@ -119,7 +123,7 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) -> Result<End, AppError> {
     let now = Instant::now();
-    let before = progress.notes.milliseconds;
+    let before = (progress.notes.milliseconds, progress.notes.counts.get(WAITED).copied().unwrap_or(0));
     let mut runner = Runner {
         job,
         before,
@@ -131,6 +135,7 @@ pub async fn run(
         held: Held::default(),
         begun: now,
         worked: Duration::ZERO,
+        waited: Duration::ZERO,
         reckoned: now,
         saved: now,
         save_after: job.save_every,
@@ -191,10 +196,11 @@ impl Runner<'_> {
         if self.progress.is_complete() {
             return Ok(End::Complete);
         }
+        let Some(window) = self.next_window(stop).await? else { return Ok(End::Stopped) };
         let opening = async {
             let (mut control, info) = look(&self.job.control).await?;
             self.job.check(self.progress, &info)?;
-            let window = (self.sink.window() / self.progress.sector_bytes()).max(1);
+            let window = (window / self.progress.sector_bytes()).max(1);
             let session = Session::open(&mut control, &info, &self.job.name, self.job.priority, window).await?;
             let mut link = Link::new(session, window);
             if let Some(mb) = self.job.max_mb_s {
@@ -210,7 +216,6 @@ impl Runner<'_> {
         self.connected = true;
         self.session = Some(link.opened.session);
         self.reckoned = Instant::now();
-        self.held.session_begins();
         let mut tasks = Tasks::default();
         self.register_main(&mut tasks, &mut link);
         let mut tick = tokio::time::interval(TICK);
@@ -224,7 +229,7 @@ impl Runner<'_> {
                 biased;
                 () = stopped(stop) => return Ok(End::Stopped),
                 _ = tick.tick() => self.tick(&mut tasks, &mut link)?,
-                (index, stage) = next_stage(self.sink) => self.handle_stage(index, stage, &mut link),
+                (index, stage) = next_stage(self.sink) => link.acknowledge(self.handle_stage(index, stage)),
                 event = link.next() => self.handle_event(event?, &mut tasks, &mut link)?,
             }
         }
@@ -264,10 +269,12 @@ impl Runner<'_> {
         if !suspended && owed > 0 && owed >= LEAST_PUSHED.min(rate as u64).min(total - done) {
             self.push(tasks, link, owed);
         }
-        if now - self.saved >= self.save_after {
-            self.save()?;
-        }
-        self.tell(if suspended { State::Paused } else { State::Working });
+        self.save_if_due(now)?;
+        self.tell(match suspended {
+            true => State::Paused,
+            false if self.waits_for_sink() => State::AwaitsDestination,
+            false => State::Working,
+        });
         Ok(())
     }
 
@@ -275,6 +282,9 @@ impl Runner<'_> {
     fn work(&mut self, now: Instant, suspended: bool) {
         if !suspended {
             self.worked += now - self.reckoned;
+            if self.waits_for_sink() {
+                self.waited += now - self.reckoned;
+            }
         }
         self.reckoned = now;
         self.rates.at(self.worked);
@@ -317,7 +327,7 @@ impl Runner<'_> {
             done,
             total,
             lately: self.rates.lately(),
-            left: self.rates.time_left(total - done).filter(|_| state == State::Working),
+            left: self.rates.time_left(total - done).filter(|_| state.is_working()),
             promoted: self.progress.notes.promoted_bytes,
             unreadable: self.progress.notes.counts.get("unreadable_sectors").copied().unwrap_or(0),
         };
@@ -326,7 +336,11 @@ impl Runner<'_> {
 
     /// Records the working time, and makes the data durable if there is a journal.
     fn save_data(&mut self) -> Result<(), AppError> {
-        self.progress.notes.milliseconds = self.before + self.worked.as_millis() as u64;
+        self.progress.notes.milliseconds = self.before.0 + self.worked.as_millis() as u64;
+        let waited = self.before.1 + self.waited.as_millis() as u64;
+        if waited > 0 {
+            self.progress.notes.counts.insert(WAITED.into(), waited);
+        }
         match self.job.journal {
             Some(_) => self.sink.save(),
             None => Ok(()),
@@ -339,6 +353,11 @@ impl Runner<'_> {
             Some(journal) => Ok(self.progress.save(journal)?),
             None => Ok(()),
         }
+    }
+
+    /// Writes the journal if it was not written for some time.
+    fn save_if_due(&mut self, now: Instant) -> Result<(), AppError> {
+        if now - self.saved >= self.save_after { self.save() } else { Ok(()) }
     }
 
     /// Makes the data durable first and then writes the journal.

@@ -20,18 +20,18 @@ use tokio::sync::watch;
 use crate::applying::{MANY_CYLINDERS, SECTOR, TEST_TIMEOUT, World};
 
 /// A source, and a destination of the same size that has only zeros.
-fn worlds(cylinders: u32) -> (World, World) {
+pub fn worlds(cylinders: u32) -> (World, World) {
     (World::new(cylinders, vec![]), empty(cylinders, vec![]))
 }
 
-fn empty(cylinders: u32, faults: Vec<Fault>) -> World {
+pub fn empty(cylinders: u32, faults: Vec<Fault>) -> World {
     let w = World::new(cylinders, faults);
     let file = std::fs::OpenOptions::new().write(true).open(w.path("disk")).unwrap();
     file.write_all_at(&vec![0; (w.sectors * SECTOR) as usize], 0).unwrap();
     w
 }
 
-fn plan(from: &World, to: &World) -> Plan {
+pub fn plan(from: &World, to: &World) -> Plan {
     Plan {
         job: from.job(),
         export: Some("data".into()),
@@ -46,12 +46,12 @@ fn plan(from: &World, to: &World) -> Plan {
     }
 }
 
-fn run(w: &World, plan: &Plan, see: &mut (dyn FnMut(Step) + Send)) -> Result<Outcome, AppError> {
+pub fn run(w: &World, plan: &Plan, see: &mut (dyn FnMut(Step) + Send)) -> Result<Outcome, AppError> {
     let run = copy::run(plan, see, w.stop.clone());
     w.runtime.block_on(async { tokio::time::timeout(TEST_TIMEOUT, run).await.expect("it comes to an end") })
 }
 
-fn complete(outcome: Result<Outcome, AppError>) -> Report {
+pub fn complete(outcome: Result<Outcome, AppError>) -> Report {
     match outcome {
         Ok(Outcome::Complete(report)) => *report,
         other => panic!("{other:?}"),

@@ -17,7 +17,7 @@ use crate::apps::units::Units;
 use crate::control::client::Session;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
-use crate::control::v1::{self, Answered, Data, Foreground, Kind, Register, TaskRef};
+use crate::control::v1::{self, Data, Failed, Foreground, Kind, Register, TaskRef};
 
 /// Bytes sent to the server and not yet on the disk: less than it keeps for a session.
 const MAX_SENT: u64 = 48 << 20;
@@ -160,7 +160,11 @@ impl Writer {
                     _ => {}
                 }
             };
-            succeeded(&answered, "reading the destination")?;
+            match answered.fault() {
+                v1::Fault::None => {}
+                v1::Fault::Gone => return Err(AppError::Gone),
+                _ => return Err(AppError::Refused(format!("reading the destination failed: {}", answered.why_not))),
+            }
             let (expected, found) = (u64::from(count) * self.sector, answered.data.len() as u64);
             if found != expected {
                 return Err(AppError::Refused(format!("expected {expected} bytes of a read, found {found}")));
@@ -268,7 +272,8 @@ impl Writer {
             Event::Written(p) => self.over(p.lbn, p.count, None)?,
             Event::Superseded(p) => self.over(p.lbn, p.count, Some(counts::SUPERSEDED))?,
             Event::Failed(f) if f.fault() == v1::Fault::Gone => return Err(AppError::Gone),
-            Event::Failed(f) => self.over(f.lbn, f.count, Some(counts::FAILED))?,
+            // Nothing that was not written counts as done: the same command tries it again.
+            Event::Failed(f) => return Err(self.failed(f)),
             Event::Wanted(p) => self.holding(p.lbn, p.count)?.for_each(|index| _ = self.send_block(index)),
             Event::NotTaken(p) => self.not_taken(p.lbn, p.count)?,
             Event::Registered(t) => self.registered = self.registered.max(t.task),
@@ -278,7 +283,11 @@ impl Writer {
                 }
             }
             Event::Answered(a) => {
-                succeeded(&a, "the flush of the destination")?;
+                match a.fault() {
+                    v1::Fault::None => {}
+                    v1::Fault::Gone => return Err(AppError::Gone),
+                    _ => return Err(AppError::DestinationFlush { what: self.what.clone(), why: a.why_not }),
+                }
                 let durable = self.flushing.take().unwrap_or_default();
                 durable.into_iter().for_each(|index| self.tell(index, Stage::Durable));
                 self.flushed = Instant::now();
@@ -296,6 +305,16 @@ impl Writer {
             | Event::Broken(_) => {}
         }
         Ok(())
+    }
+
+    /// Returns the error for sectors that could not be written.
+    fn failed(&self, f: Failed) -> AppError {
+        AppError::DestinationWrite {
+            what: self.what.clone(),
+            offset: self.units.offset(f.lbn) * self.sector,
+            bytes: f.count.saturating_mul(self.sector),
+            why: f.why,
+        }
     }
 
     fn tell(&self, index: u64, stage: Stage) {
@@ -354,14 +373,5 @@ impl Writer {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns the error of a foreground request that failed.
-fn succeeded(answered: &Answered, what: &str) -> Result<(), AppError> {
-    match answered.fault() {
-        v1::Fault::None => Ok(()),
-        v1::Fault::Gone => Err(AppError::Gone),
-        _ => Err(AppError::Refused(format!("{what} failed: {}", answered.why_not))),
     }
 }

@@ -1,8 +1,10 @@
 //! A disk, and a server over it that can be started and stopped, for tests of background
 //! applications.
 
+mod frail;
+
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use headtime_disk::profile::{self, Profile};
@@ -23,6 +25,8 @@ use headtime_testkit::profiles::cut;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use frail::{Frail, Frailty};
+
 pub const SECTOR: u64 = 512;
 pub const UNIT: u32 = 16;
 
@@ -35,6 +39,13 @@ pub struct World {
     area: Option<Area>,
     started: bool,
     server: Option<Server>,
+    /// The first sector of its export, from the next start on.
+    pub first: u64,
+    /// Whether background work uses idle time, from the next start on. Otherwise it gets nothing
+    /// beside foreground work, and without that only what is promoted.
+    pub idle: bool,
+    /// How its drive fails.
+    pub frailty: Arc<Mutex<Frailty>>,
     pub runtime: Runtime,
     _stop: watch::Sender<bool>,
     pub stop: watch::Receiver<bool>,
@@ -67,7 +78,10 @@ impl World {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let area = area(sectors);
         let (started, server) = (false, None);
-        let mut w = World { dir, profile, sectors, faults, area, started, server, runtime, _stop: tell, stop };
+        let frailty = Arc::default();
+        let (_stop, first, idle) = (tell, 0, true);
+        let mut w =
+            World { dir, profile, sectors, faults, area, started, server, first, idle, frailty, runtime, _stop, stop };
         let content: Vec<u8> = (0..sectors * SECTOR).map(|i| (i / 4096 * 7 + i % 251) as u8).collect();
         std::fs::write(w.path("disk"), content).unwrap();
         w.start();
@@ -79,13 +93,10 @@ impl World {
     }
 
     pub fn start(&mut self) {
-        let (disk, control) = (self.path("disk"), self.path("control"));
-        let area = self.area.map(|area| (area, !self.started));
-        let start = || start(&self.profile, self.sectors, &self.faults, area, disk.clone(), control.clone());
         // The threads of a server that was stopped in this process may still have the socket.
         let deadline = Instant::now() + TEST_TIMEOUT;
         self.server = Some(loop {
-            match start() {
+            match self.server() {
                 Err(ServeError::Listen(_)) if Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(10));
                 }
@@ -93,6 +104,33 @@ impl World {
             }
         });
         self.started = true;
+    }
+
+    fn server(&self) -> Result<Server, ServeError> {
+        let model = Model::new(&self.profile).unwrap();
+        let (disk, control) = (self.path("disk"), self.path("control"));
+        let file = backing::open(&disk, self.sectors * SECTOR).unwrap();
+        let config = DriveConfig::default().with_faults(self.faults.clone());
+        let drive = VirtualDrive::new(&self.profile, config, file).unwrap();
+        let drive = Frail::new(drive, Arc::clone(&self.frailty));
+        let data = ExportSpec {
+            name: "data".into(),
+            description: String::new(),
+            first: self.first,
+            sectors: self.area.map_or(self.sectors, |area| area.part.count) - self.first,
+            read_only: false,
+            weight: 100,
+        };
+        let exports = Exports::new(vec![data], self.sectors, 512).unwrap();
+        let fill = FillConfig::new(Algorithm::Headtime);
+        let fill = FillConfig { idle: fill.idle.filter(|_| self.idle), ..fill };
+        let core = Core::new(Config::new(Order::Sptf).with_capacity(1024).with_fill(Some(fill)), model);
+        let mut service = Service::new(Vec::new(), exports, Arc::new(|_, _| {}));
+        service.layouts = self.area.into_iter().map(|area| (0, area)).collect();
+        service.new_maps = self.area.into_iter().filter(|_| !self.started).map(|_| 0).collect();
+        let (disk, disk_id) = (self.profile.title.clone(), backing::id(&disk).unwrap());
+        service.control = Some(ControlAt { path: control, disk, disk_id, sectors: self.sectors, fills: true });
+        Server::start(core, drive, service)
     }
 
     /// Sends the server a request of a client of the export; returns a read's data.
@@ -144,37 +182,6 @@ impl World {
 
 /// Far more time than any test needs, even on a busy machine.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
-
-fn start(
-    profile: &Profile,
-    sectors: u64,
-    faults: &[Fault],
-    area: Option<(Area, bool)>,
-    disk: PathBuf,
-    control: PathBuf,
-) -> Result<Server, ServeError> {
-    let model = Model::new(profile).unwrap();
-    let file = backing::open(&disk, sectors * SECTOR).unwrap();
-    let config = DriveConfig::default().with_faults(faults.to_vec());
-    let drive = VirtualDrive::new(profile, config, file).unwrap();
-    let whole = ExportSpec {
-        name: "data".into(),
-        description: String::new(),
-        first: 0,
-        sectors: area.map_or(sectors, |(area, _)| area.part.count),
-        read_only: false,
-        weight: 100,
-    };
-    let exports = Exports::new(vec![whole], sectors, 512).unwrap();
-    let fill = Some(FillConfig::new(Algorithm::Headtime));
-    let core = Core::new(Config::new(Order::Sptf).with_capacity(1024).with_fill(fill), model);
-    let mut service = Service::new(Vec::new(), exports, Arc::new(|_, _| {}));
-    service.layouts = area.into_iter().map(|(area, _)| (0, area)).collect();
-    service.new_maps = area.into_iter().filter(|(_, is_new)| *is_new).map(|_| 0).collect();
-    let disk_id = backing::id(&disk).unwrap();
-    service.control = Some(ControlAt { path: control, disk: profile.title.clone(), disk_id, sectors, fills: true });
-    Server::start(core, drive, service)
-}
 
 /// Keeps the delivered data.
 #[derive(Default)]
