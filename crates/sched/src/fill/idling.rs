@@ -35,6 +35,8 @@ pub struct IdleConfig {
 /// Sectors of the longest range whose tracks are examined one by one.
 const SMALL: u64 = 1 << 14;
 /// Commands before another session is drawn: on drives that read ahead, what sixteen tracks take.
+/// With a draw for each command two sessions on a Cheetah 36ES, in neighbouring stripes, get 12.7
+/// MB/s together instead of 48.7.
 const STREAK: u32 = 128;
 /// Cells tried if the chosen one has nothing that can be fetched now.
 const TRIES: usize = 16;
