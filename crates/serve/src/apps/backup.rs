@@ -231,15 +231,16 @@ pub async fn run(
             private::sync_name(&journal).map_err(|e| AppError::file(&journal, e))
         })?,
     };
-    let opened = Sums::open(&sums_path, progress.identity(), units.len());
-    let (sums, there) = opened.map_err(|e| match AppError::from(e) {
-        AppError::Sums(SumsError::Damaged { path, what }) => AppError::Leftover { path, why: what.into() },
-        e => e,
-    })?;
-    if again && !there {
+    // An empty file has no checksums, either.
+    if again && std::fs::metadata(&sums_path).map_or(0, |m| m.len()) == 0 {
         let why = "expected the checksums of the unfinished image, found no file".into();
         return Err(AppError::Leftover { path: sums_path, why });
     }
+    let opened = Sums::open(&sums_path, progress.identity(), units.len());
+    let (sums, _) = opened.map_err(|e| match AppError::from(e) {
+        AppError::Sums(SumsError::Damaged { path, what }) => AppError::Leftover { path, why: what.into() },
+        e => e,
+    })?;
     let (done, all) = progress.bytes();
     let still = all - done + if b.verify_disk { all } else { 0 };
     let job = Job {

@@ -83,6 +83,11 @@ fn what_an_unfinished_image_lacks_is_named_and_how_to_begin_anew() {
     unfinished();
     std::fs::write(w.path("image.sums"), "short").unwrap();
     assert!(lacking().contains("image.sums: expected checksums"));
+    unfinished();
+    std::fs::remove_file(w.path("image.sums")).unwrap();
+    for _ in 0..2 {
+        assert!(lacking().contains("image.sums: expected the checksums of the unfinished image"));
+    }
 }
 
 /// Without foreground and idle time what arrives is promoted.
