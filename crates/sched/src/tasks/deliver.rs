@@ -4,8 +4,9 @@ use headtime_disk::{Kind, Outcome, Time};
 
 use super::manager::{Change, TaskManager};
 use super::marks::{Piece, State, inside};
-use super::table::{READ, WRITE, side};
+use super::table::{Extent, READ, WRITE, side};
 use super::{TaskEvent, TaskRange};
+use crate::list::NONE;
 
 /// How a unit ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,31 @@ pub(super) enum End {
     Written,
     Superseded,
     Failed,
+}
+
+/// Sectors of a session, by its slot.
+type Part = (u16, TaskRange);
+
+/// Returns the units of a range that end so when a command ends with `range`: those that lie in it
+/// when they were read, those that touch it when it is bad.
+fn units(e: &Extent, range: &TaskRange, end: End) -> (u64, u64) {
+    match end {
+        End::Failed => e.touching(range.lbn, range.end()),
+        _ => e.within(range.lbn, range.end()),
+    }
+}
+
+/// Returns the union of parts, by session and LBN.
+fn union(mut parts: Vec<Part>) -> Vec<Part> {
+    parts.sort_unstable_by_key(|p| (p.0, p.1.lbn));
+    parts.dedup_by(|next, last| {
+        let joins = next.0 == last.0 && next.1.lbn <= last.1.end();
+        if joins {
+            last.1.count = last.1.end().max(next.1.end()) - last.1.lbn;
+        }
+        joins
+    });
+    parts
 }
 
 impl TaskManager {
@@ -67,34 +93,77 @@ impl TaskManager {
         self.hits = if hits.capacity() > 1_024 { vec![] } else { hits };
     }
 
-    /// Ends the units of `range` that may be delivered: those that lie in it when they were read,
-    /// those that touch it when it is bad.
+    /// Ends the units of `range` that may be delivered ([`units`]).
     fn deliver(&mut self, range: &TaskRange, end: End) {
-        if self.sessions.left(READ) == 0 {
+        if self.sessions.left(READ) == 0 && self.promoted.0 == NONE {
             return;
         }
         let hits = self.touched(READ, range);
+        let promoted = self.promoted_parts(&hits, range, end);
+        let mut delivered = vec![];
         for &at in &hits {
             let e = &self.extents[at];
             let (unit, owner) = (u64::from(e.unit), e.session);
-            let (mut a, b) = match end {
-                End::Failed => e.touching(range.lbn, range.end()),
-                _ => e.within(range.lbn, range.end()),
-            };
-            while self.sessions.may(owner, READ) && self.has_room() {
-                let Some((from, mut to)) = self.extents[at].bits.next_run(a, b) else { break };
+            let (mut a, b) = units(e, range, end);
+            while self.has_room() {
+                let Some((from, mut to)) = self.next_deliverable(at, (a, b), &promoted, end) else { break };
                 if end == End::Delivered {
                     // The window may end within a unit; that unit is still delivered.
                     let s = self.sessions.get(owner);
                     to = to.min(from.saturating_add((s.window - s.untaken).div_ceil(unit)));
                 }
                 a = to;
+                if end == End::Delivered && self.sessions.get(owner).rate().is_some() {
+                    delivered.push((owner, self.extents[at].span(from, to)));
+                }
                 if self.end(at, from, to, end) {
                     break;
                 }
             }
         }
         self.put_back(hits);
+        // What several tasks of a session receive was read once. An application that promotes some
+        // of what it waits for would otherwise have half its rate.
+        for (owner, part) in union(delivered) {
+            self.sessions.charge(owner, part.count, self.now);
+        }
+    }
+
+    /// Returns what promoted tasks of sessions with a limit receive of these ranges.
+    fn promoted_parts(&self, hits: &[u32], range: &TaskRange, end: End) -> Vec<Part> {
+        let mut parts = vec![];
+        if self.promoted.0 == NONE || !self.sessions.any_limited() {
+            return parts;
+        }
+        for e in hits.iter().map(|&at| &self.extents[at]) {
+            if self.tasks[e.task].promoted && self.sessions.get(e.session).rate().is_some() {
+                let (mut a, b) = units(e, range, end);
+                while let Some((from, to)) = e.bits.next_run(a, b) {
+                    parts.push((e.session, e.span(from, to)));
+                    a = to;
+                }
+            }
+        }
+        union(parts)
+    }
+
+    /// Returns the first run among the units `a..b` of a range that may be delivered now. A session
+    /// that waits for its rate receives what its promoted tasks receive, for its other tasks, too:
+    /// they would have it read again.
+    fn next_deliverable(&self, at: u32, (a, b): (u64, u64), promoted: &[Part], end: End) -> Option<(u64, u64)> {
+        let e = &self.extents[at];
+        if self.sessions.may(e.session, READ) {
+            return e.bits.next_run(a, b);
+        }
+        if !self.sessions.is_open(e.session, READ) {
+            return None;
+        }
+        let first = promoted.partition_point(|p| (p.0, p.1.end()) <= (e.session, e.at(a)));
+        promoted[first..].iter().take_while(|p| p.0 == e.session).find_map(|p| {
+            let (from, to) = units(e, &p.1, end);
+            let (from, to) = (from.max(a), to.min(b));
+            if from < to { e.bits.next_run(from, to) } else { None }
+        })
     }
 
     /// Ends the units `a..b` of a range, all of them wanted. Returns whether the task has ended
@@ -120,7 +189,7 @@ impl TaskManager {
             }
             s.id
         });
-        if matches!(end, End::Delivered | End::Written) {
+        if end == End::Written {
             self.sessions.charge(owner, range.count, self.now);
         }
         self.events.push_back(match end {

@@ -12,8 +12,9 @@
 //!
 //! * A read that completes, from any source, delivers every whole unit inside it to every read task
 //!   that wants it. It delivers nothing to a suspended session, to one whose window is exhausted,
-//!   or while the event queue is full: those units stay wanted, and are read again. A write
-//!   delivers nothing: that sectors were written does not show that they can be read.
+//!   to one that waits for its rate unless a promoted task of it wants them, or while the event
+//!   queue is full: those units stay wanted, and are read again. A write delivers nothing: that
+//!   sectors were written does not show that they can be read.
 //! * A unit is written only by the command for which its data was requested. Any other write to one
 //!   of its sectors supersedes the whole unit: writing the rest later would put old data over new.
 //!   For the foreground that happens when its request is submitted
@@ -268,7 +269,8 @@ impl TaskManager {
     /// Limits the rate of a session to this number of bytes a second, delivered and written; a new
     /// session has no limit. In any interval of length t it gets at most rate * (t + 3 s) and one
     /// command. While it waits nothing is wanted for it. Its promoted tasks are foreground work:
-    /// they count, but do not wait.
+    /// they count, but do not wait. What they receive, its other tasks receive too, and it counts
+    /// once.
     ///
     /// # Errors
     /// It is not open, or there is not enough memory.

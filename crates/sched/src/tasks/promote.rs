@@ -5,7 +5,7 @@ use headtime_disk::Kind;
 
 use super::manager::TaskManager;
 use super::marks::{Carried, MAX_CARRIED, State};
-use super::table::{READ, side};
+use super::table::{Extent, READ, side};
 use super::{TaskError, TaskId, TaskRange};
 use crate::list::NONE;
 
@@ -51,6 +51,8 @@ impl TaskManager {
     /// command that covers it has [completed](TaskManager::completed), or it is
     /// [released](TaskManager::release) and still wanted.
     ///
+    /// A piece does not wait for the rate of its session, but counts against it.
+    ///
     /// A write must still be [asked](TaskManager::ask) for. Such a request must not be reported as
     /// a [`foreground_write`](TaskManager::foreground_write): it is the task's own.
     pub fn next_promoted(&mut self, most_sectors: u64) -> Option<(TaskId, Kind, TaskRange)> {
@@ -61,8 +63,8 @@ impl TaskManager {
         while at != NONE {
             let t = &self.tasks[at];
             let (task, kind) = (t.id, t.kind);
-            let may = self.sessions.may(t.session, side(kind).expect("a task reads or writes"));
-            if may
+            let is_open = self.sessions.is_open(t.session, side(kind).expect("a task reads or writes"));
+            if is_open
                 && !self.all_carried(at)
                 && let Some(range) = self.piece_of(at, most_sectors)
             {
@@ -87,11 +89,17 @@ impl TaskManager {
         }
     }
 
+    /// Returns whether the wanted units of a range may be read or written now.
+    pub(super) fn may(&self, e: &Extent) -> bool {
+        let side = usize::from(e.side);
+        self.sessions.may(e.session, side) || self.tasks[e.task].promoted && self.sessions.is_open(e.session, side)
+    }
+
     /// Returns whether a session that may receive it wants a unit that lies in `range`.
     fn index_wants(&self, wanted: usize, range: &TaskRange) -> bool {
         let mut wants = false;
         self.index.visit(&self.extents, range.lbn, range.end(), |_, e| {
-            if usize::from(e.side) == wanted && self.sessions.may(e.session, wanted) {
+            if usize::from(e.side) == wanted && self.may(e) {
                 let (a, b) = e.within(range.lbn, range.end());
                 wants |= e.bits.next_run(a, b).is_some();
             }

@@ -87,12 +87,17 @@ impl Session {
         self.limit.as_ref().and_then(|limit| limit.throttle.limit().bytes)
     }
 
-    /// Returns whether it may receive reads, and writes. The window applies to delivered data only:
-    /// a client that takes nothing can still write.
+    /// Returns whether it takes reads, and writes, apart from its rate. The window applies to
+    /// delivered data only: a client that takes nothing can still write.
+    #[inline]
+    fn is_open(&self) -> [bool; 2] {
+        [!self.suspended && self.untaken < self.window, !self.suspended]
+    }
+
+    /// Returns whether it may receive reads, and writes.
     #[inline]
     fn may(&self) -> [bool; 2] {
-        let may = !self.suspended && self.held_back.is_none();
-        [may && self.untaken < self.window, may]
+        self.is_open().map(|open| open && self.held_back.is_none())
     }
 }
 
@@ -259,6 +264,19 @@ impl Sessions {
     #[inline]
     pub(crate) fn may(&self, at: u16, side: usize) -> bool {
         self.may[side][usize::from(at) / 64] >> (at % 64) & 1 == 1
+    }
+
+    /// Returns whether the session in a slot may receive reads, or writes, of its promoted tasks:
+    /// these do not wait for its rate.
+    #[inline]
+    pub(crate) fn is_open(&self, at: u16, side: usize) -> bool {
+        self.get(at).is_open()[side]
+    }
+
+    /// Returns whether a session has a limit.
+    #[inline]
+    pub(crate) fn any_limited(&self) -> bool {
+        self.limited > 0
     }
 
     /// Returns whether the session in a slot may receive something that it wants.

@@ -28,7 +28,7 @@ impl TaskManager {
         for &at in &hits {
             let e = &self.extents[at];
             let (mut a, b) = e.within(range.lbn, range.end());
-            while self.sessions.may(e.session, WRITE)
+            while self.may(e)
                 && let Some((from, to)) = e.bits.next_run(a, b)
             {
                 let task = self.tasks[e.task].id;

@@ -82,6 +82,29 @@ fn writes_count_against_a_rate_too() {
 }
 
 #[test]
+fn promoted_work_does_not_wait_for_a_rate_and_delays_what_is_not_promoted() {
+    for kind in [Kind::Read, Kind::Write] {
+        let mut rig = Rig::new(&cheetah(), Some(with_idle_time()), vec![]);
+        let session = rig.session(1);
+        // A hundred sectors a second.
+        rig.core.set_rate(session, Rate::per_second(51_200.0), rig.now).expect("it is open");
+        rig.drain();
+        rig.task(session, kind, &[(1_000_000, 1_000_000)], 64);
+        rig.run(Dur::from_secs(1));
+        let task = rig.task(session, kind, &[(0, 6_400)], 64);
+        rig.core.promote(task, rig.now).expect("it exists");
+        rig.drain();
+        rig.run(Dur::from_secs(2));
+        assert!(rig.is_done(task), "{kind:?}: {} of 6400", brought(&rig, session));
+        let at_once = brought(&rig, session);
+        rig.run(Dur::from_secs(60));
+        assert_eq!(brought(&rig, session), at_once, "{kind:?}: it counts as 64 s");
+        rig.run(Dur::from_secs(40));
+        assert!((500..5_000).contains(&(brought(&rig, session) - at_once)), "{kind:?}: {}", brought(&rig, session));
+    }
+}
+
+#[test]
 fn a_session_suspended_before_it_had_a_task_does_not_keep_an_idle_drive_from_others() {
     let mut rig = Rig::new(&cheetah(), Some(with_idle_time()), vec![]);
     let (asleep, other) = (rig.session(1), rig.session(1));

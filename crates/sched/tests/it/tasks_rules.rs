@@ -4,7 +4,7 @@ use headtime_disk::{Dur, Kind, Outcome, Time};
 use headtime_sched::internals::manager::TaskManager;
 use headtime_sched::internals::tasks::{Wants, Who};
 use headtime_sched::internals::wanted::Wanted;
-use headtime_sched::{SessionId, TaskError, TaskEvent, TaskId, TaskLimits, TaskRange, TaskSpec};
+use headtime_sched::{Rate, SessionId, TaskError, TaskEvent, TaskId, TaskLimits, TaskRange, TaskSpec};
 
 const NOW: Time = Time::ZERO;
 
@@ -205,6 +205,49 @@ fn a_promoted_task_is_handed_out_a_few_sectors_at_a_time() {
     assert_eq!(tasks.next_promoted(20), piece(124, 16), "it has to be done again");
     tasks.release(Kind::Read, range(0, 10), NOW);
     assert_eq!(tasks.next_promoted(1), piece(0, 8), "one unit is the least");
+}
+
+/// Ten sectors at a time, of a session that may receive one a second.
+#[test]
+fn promoted_tasks_do_not_wait_for_a_rate_and_what_they_receive_counts_once() {
+    let (mut tasks, session) = manager();
+    tasks.set_rate(session, Rate::per_second(512.0), 512, NOW).expect("it is open");
+    let delivered = |task, range| TaskEvent::Delivered { session, task, range };
+    let main = task(&mut tasks, session, Kind::Read, &[range(0, 100)], 10);
+    assert_eq!(read(&mut tasks, 0, 10), [delivered(main, range(0, 10))]);
+    assert_eq!(read(&mut tasks, 10, 10), []);
+
+    let pushed = task(&mut tasks, session, Kind::Read, &[range(20, 20)], 10);
+    tasks.promote(pushed).expect("it exists");
+    assert_eq!(tasks.next_promoted(10), Some((pushed, Kind::Read, range(20, 10))));
+    assert!(tasks.is_needed(Kind::Read, range(20, 10)) && !tasks.is_needed(Kind::Read, range(40, 10)));
+    // The other task receives as much, not all of the command.
+    let both = [main, pushed].map(|task| delivered(task, range(20, 10)));
+    assert_eq!(read(&mut tasks, 10, 20), both);
+    tasks.completed(Kind::Read, 30, 10, Outcome::MediaError { lbn: 35 }, NOW);
+    let failed = |task| TaskEvent::Failed { session, task, range: range(30, 10) };
+    assert_eq!(events(&mut tasks), [failed(main), failed(pushed), TaskEvent::Done { session, task: pushed }]);
+    assert_eq!(tasks.next_wakeup(), Some(NOW + Dur::from_secs(20)));
+
+    let write = task(&mut tasks, session, Kind::Write, &[range(200, 10)], 10);
+    assert!(!tasks.ask(range(200, 10)));
+    tasks.promote(write).expect("it exists");
+    assert_eq!(tasks.next_promoted(10), Some((write, Kind::Write, range(200, 10))));
+    grant(&mut tasks, range(200, 10));
+    tasks.picked(range(200, 10));
+    tasks.completed(Kind::Write, 200, 10, Outcome::Ok, NOW);
+    let written = TaskEvent::Written { session, task: write, range: range(200, 10) };
+    assert_eq!(events(&mut tasks), [written, TaskEvent::Done { session, task: write }]);
+
+    assert_eq!(wanted(&tasks, Kind::Read), []);
+    assert_eq!(tasks.next_wakeup(), Some(NOW + Dur::from_secs(30)));
+    tasks.advance(NOW + Dur::from_secs(30));
+    assert_eq!(wanted(&tasks, Kind::Read), [(10, 20), (40, 100)]);
+    // A suspended session does not receive promoted work, either.
+    let pushed = task(&mut tasks, session, Kind::Read, &[range(40, 10)], 10);
+    tasks.promote(pushed).expect("it exists");
+    tasks.suspend(session).expect("it is open");
+    assert_eq!((tasks.next_promoted(10), read(&mut tasks, 40, 10)), (None, vec![]));
 }
 
 #[test]

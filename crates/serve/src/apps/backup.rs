@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use headtime_sched::TaskRange;
 use serde::Serialize;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::coverage::{Place, places};
 use super::error::{AppError, plain_or_none};
@@ -61,7 +62,8 @@ impl Moment {
 /// The parameters of a backup.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// The job. Its journal and point in time are set here.
+    /// The job. Its journal and point in time are set here. Its deadline holds for both reads of
+    /// the disk together.
     pub job: Job,
     /// The export; `None`: the whole disk.
     pub export: Option<String>,
@@ -183,6 +185,7 @@ pub async fn run(
     watch: &mut (dyn FnMut(Step) + Send),
     stop: watch::Receiver<bool>,
 ) -> Result<Option<Report>, AppError> {
+    let begun = Instant::now();
     name_fits(&b.image)?;
     let (_, info) = answer(&b.job.control, &stop, look(&b.job.control)).await?;
     let (what, range) = covered(&info, b.export.as_deref())?;
@@ -228,22 +231,26 @@ pub async fn run(
             private::sync_name(&journal).map_err(|e| AppError::file(&journal, e))
         })?,
     };
-    let opened = Sums::open(&sums_path, progress.identity(), units.len());
-    let (sums, there) = opened.map_err(|e| match AppError::from(e) {
-        AppError::Sums(SumsError::Damaged { path, what }) => AppError::Leftover { path, why: what.into() },
-        e => e,
-    })?;
-    if again && !there {
+    // An empty file has no checksums, either.
+    if again && std::fs::metadata(&sums_path).map_or(0, |m| m.len()) == 0 {
         let why = "expected the checksums of the unfinished image, found no file".into();
         return Err(AppError::Leftover { path: sums_path, why });
     }
+    let opened = Sums::open(&sums_path, progress.identity(), units.len());
+    let (sums, _) = opened.map_err(|e| match AppError::from(e) {
+        AppError::Sums(SumsError::Damaged { path, what }) => AppError::Leftover { path, why: what.into() },
+        e => e,
+    })?;
+    let (done, all) = progress.bytes();
+    let still = all - done + if b.verify_disk { all } else { 0 };
     let job = Job {
+        floor: b.job.floor.of_step(begun.elapsed(), all - done, still),
         journal: (moment != Moment::PointInTime).then(|| journal.clone()),
         point_in_time: moment == Moment::PointInTime,
         export: b.export.as_deref().map(|name| export(&info, name).cloned()).transpose()?,
         ..b.job.clone()
     };
-    watch(Step::Begins(moment, progress.bytes().0));
+    watch(Step::Begins(moment, done));
     let sector = u64::from(info.sector_bytes);
     let mut into = Into { image: &image, sums: &sums, units: units.clone(), sector };
     let read = runner::run(&job, &mut progress, &mut into, &mut |s| watch(Step::Reading(s)), stop.clone()).await;
@@ -264,7 +271,8 @@ pub async fn run(
     if b.verify_disk && wrong.is_empty() {
         let mut compare = Compare { sums: &sums, sector, differ: 0 };
         let mut second = Progress::new("verify", &disk(&info), info.sectors, info.sector_bytes, &what, units);
-        let job = Job { journal: None, point_in_time: false, ..b.job.clone() };
+        let floor = b.job.floor.of_step(begun.elapsed(), all, all);
+        let job = Job { floor, journal: None, point_in_time: false, ..b.job.clone() };
         let end = runner::run(&job, &mut second, &mut compare, &mut |s| watch(Step::Comparing(s)), stop).await?;
         if end == End::Stopped {
             return Ok(None);

@@ -86,7 +86,7 @@ pub trait Sink {
         None
     }
     /// The largest amount of data on its way to the sink, or taken and not yet written, bytes: over
-    /// all sessions, if the server restarts. A unit with unreadable sectors does not count.
+    /// all sessions, if the server restarts.
     fn window(&self) -> u64 {
         USUAL_WINDOW
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use headtime_serve::apps::backup::{self, Backup, Moment};
 use headtime_serve::apps::error::AppError;
+use headtime_serve::apps::pace::Floor;
 use tokio::sync::watch;
 
 use crate::applying::{MANY_CYLINDERS, TEST_TIMEOUT, World};
@@ -82,6 +83,38 @@ fn what_an_unfinished_image_lacks_is_named_and_how_to_begin_anew() {
     unfinished();
     std::fs::write(w.path("image.sums"), "short").unwrap();
     assert!(lacking().contains("image.sums: expected checksums"));
+    unfinished();
+    std::fs::remove_file(w.path("image.sums")).unwrap();
+    for _ in 0..2 {
+        assert!(lacking().contains("image.sums: expected the checksums of the unfinished image"));
+    }
+}
+
+/// Without foreground and idle time what arrives is promoted.
+#[test]
+fn a_deadline_holds_for_both_reads_of_the_disk_together() {
+    let mut w = World::new(1, vec![]);
+    w.stop();
+    w.idle = false;
+    w.start();
+    let mut plan = plan(&w);
+    let within = Duration::from_secs(20);
+    plan.job.floor = Floor { bytes_s: None, within: Some(within) };
+    let (began, mut read) = (Instant::now(), None);
+    let mut see = |step: backup::Step| {
+        if matches!(step, backup::Step::Comparing(_)) {
+            read.get_or_insert_with(|| began.elapsed());
+        }
+    };
+    let making = backup::run(&plan, &mut see, w.stop.clone());
+    let made = w.runtime.block_on(async { tokio::time::timeout(TEST_TIMEOUT, making).await });
+    let made = made.expect("it comes to an end").unwrap().unwrap();
+    let (read, all) = (read.unwrap(), began.elapsed());
+    assert!(made.is_good() && made.differ_from_disk_bytes == Some(0), "{made:?}");
+    // With the whole time for each, the first would take all of it, and both twice as long.
+    assert!(read < within / 5 * 4 && all < within * 3 / 2, "{read:?} of {all:?}");
+    // They use the time: nothing is promoted before it must be.
+    assert!(all > within / 2, "{all:?}");
 }
 
 #[test]

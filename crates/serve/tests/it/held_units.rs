@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use headtime_disk::Fault;
 use headtime_sched::TaskRange;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Job, Sink, Stage, State, Status};
@@ -14,9 +15,9 @@ use headtime_serve::apps::runner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
-use crate::applying::{SECTOR, TEST_TIMEOUT, World};
+use crate::applying::{SECTOR, TEST_TIMEOUT, UNIT, World};
 
-/// The window of the sink, bytes.
+/// The window of a sink, bytes.
 const WINDOW: u64 = 1 << 20;
 
 /// The units in the hands of the sink.
@@ -46,13 +47,14 @@ impl Hand {
 struct Holding {
     hand: Arc<Mutex<Hand>>,
     stages: UnboundedReceiver<(u64, Stage)>,
+    window: u64,
 }
 
 impl Holding {
-    fn new() -> Holding {
+    fn new(window: u64) -> Holding {
         let (told, stages) = unbounded_channel();
         let hand = Hand { told, units: VecDeque::new(), bytes: 0, most: 0, open: false };
-        Holding { hand: Arc::new(Mutex::new(hand)), stages }
+        Holding { hand: Arc::new(Mutex::new(hand)), stages, window }
     }
 }
 
@@ -68,8 +70,8 @@ impl Sink for Holding {
         Ok(())
     }
 
-    fn damaged(&mut self, _: u64, _: TaskRange, _: &[u8], bad: &[TaskRange]) -> Result<(), AppError> {
-        panic!("nothing is unreadable here: {bad:?}");
+    fn damaged(&mut self, index: u64, range: TaskRange, data: &[u8], _: &[TaskRange]) -> Result<(), AppError> {
+        self.unit(index, range, data, &mut Notes::default())
     }
 
     fn stages(&mut self) -> Option<&mut UnboundedReceiver<(u64, Stage)>> {
@@ -77,7 +79,7 @@ impl Sink for Holding {
     }
 
     fn window(&self) -> u64 {
-        WINDOW
+        self.window
     }
 }
 
@@ -96,7 +98,7 @@ async fn ticks(seen: &mut watch::Receiver<Option<Status>>, number: usize, what: 
 fn the_window_holds_through_restarts_of_the_server_and_a_full_one_is_shown() {
     let w = World::new(4, vec![]);
     assert!(w.sectors * SECTOR > 3 * WINDOW, "it is larger than what the faults would bring");
-    let (job, mut progress, mut sink) = (w.job(), w.progress(), Holding::new());
+    let (job, mut progress, mut sink) = (w.job(), w.progress(), Holding::new(WINDOW));
     let (hand, stop, handle) = (Arc::clone(&sink.hand), w.stop.clone(), w.runtime.handle().clone());
     let (tell, mut seen) = watch::channel(None);
     // Eight ticks are two seconds, in which the server delivers far more than a window.
@@ -136,6 +138,36 @@ fn the_window_holds_through_restarts_of_the_server_and_a_full_one_is_shown() {
     let waited = progress.notes.counts["waited_milliseconds"];
     assert!((4_000..=progress.notes.milliseconds).contains(&waited), "{waited} of {}", progress.notes.milliseconds);
     w.stop();
+}
+
+/// Every unit has an unreadable sector, and is read sector by sector: readable ones, which have
+/// always counted, would take up the window.
+#[test]
+fn units_with_unreadable_sectors_count_in_the_window() {
+    let unit = u64::from(UNIT);
+    let bad = |n| Fault::Unreadable { lbn: n * unit + 1, count: 1 };
+    let w = World::new(1, (0..126).map(bad).collect());
+    assert_eq!(w.sectors.div_ceil(unit), 126);
+    let window = 16 * unit * SECTOR;
+    let (job, mut progress, mut sink) = (w.job(), w.progress(), Holding::new(window));
+    let hand = Arc::clone(&sink.hand);
+    let (tell, mut seen) = watch::channel(None);
+    let (end, stop) = watch::channel(false);
+    let mut see = |s: &Status| _ = tell.send(Some(*s));
+    let run = runner::run(&job, &mut progress, &mut sink, &mut see, stop);
+    // Four seconds, in which as many again would come.
+    let ended = w.runtime.block_on(async {
+        let full = async {
+            let last = ticks(&mut seen, 16, |s| s.state == State::AwaitsDestination).await;
+            let _ = end.send(true);
+            last
+        };
+        tokio::time::timeout(TEST_TIMEOUT, async { tokio::join!(run, full) }).await.expect("it is full")
+    });
+    let most = hand.lock().unwrap().most;
+    assert!(matches!(ended.0, Ok(End::Stopped)) && ended.1.unreadable > 8, "{ended:?}");
+    // The sectors of the last units came one by one.
+    assert!((window / 4 * 3..=window / 4 * 5).contains(&most), "{most} of {window} bytes");
 }
 
 /// A sink that finishes units at once, and checks at each save that the journal has only units

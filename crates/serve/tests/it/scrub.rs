@@ -1,7 +1,7 @@
 //! Scrubs against a server in real time: their findings and reports.
 
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use headtime_disk::Fault;
 use headtime_sched::TaskRange;
@@ -9,6 +9,7 @@ use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Job};
 use headtime_serve::apps::journal::Journal;
 use headtime_serve::apps::link::look;
+use headtime_serve::apps::pace::Floor;
 use headtime_serve::apps::scrub::{self, Catalogue, Report, Scrub};
 use headtime_serve::internals::apps::sums::Sums;
 
@@ -108,4 +109,25 @@ fn a_complete_scrub_is_reported_though_its_journal_cannot_be_written() {
     let (mut progress, mut keep) = (w.progress(), Keep::new(&w));
     let job = Job { save_every: Duration::ZERO, ..w.job() };
     assert!(matches!(w.run(&job, &mut progress, &mut keep), Err(AppError::File { .. })));
+}
+
+/// What is promoted counts against the highest rate once, although two tasks of the job receive it,
+/// and does not wait for it.
+#[test]
+fn a_least_rate_is_kept_with_a_highest_one_that_is_no_higher() {
+    for idle in [false, true] {
+        let mut w = World::new(2, vec![]);
+        w.stop();
+        w.idle = idle;
+        w.start();
+        let rate = w.sectors as f64 * SECTOR as f64 / 5.0;
+        let floor = Floor { bytes_s: Some(rate), within: None };
+        let job = Job { floor, max_mb_s: Some(rate / 1e6), ..w.job() };
+        let (mut progress, began) = (w.progress(), Instant::now());
+        assert_eq!(w.run(&job, &mut progress, &mut Scrub::default()).unwrap(), End::Complete);
+        let (took, (bytes, promoted)) = (began.elapsed(), (progress.bytes().1, progress.notes.promoted_bytes));
+        assert!((4..8).contains(&took.as_secs()), "idle {idle}: {took:?}, {promoted} of {bytes}");
+        // Idle time brings all of it.
+        assert!(!idle || promoted < bytes / 4, "{promoted} of {bytes}");
+    }
 }

@@ -31,7 +31,7 @@ impl Runner<'_> {
                     Some(Role::Main | Role::Pushed(_)) => later = self.delivered(tasks, range, &d.data)?,
                     None => {}
                 }
-                link.acknowledge(range.count - later);
+                link.acknowledge(self.held.acknowledged(range.count - later));
             }
             Event::Failed(f) => {
                 if f.fault() == v1::Fault::Gone {
@@ -153,7 +153,7 @@ impl Runner<'_> {
             if bad.is_empty() {
                 // All sectors were readable this time.
                 self.sink.unit(index, range, &data, &mut self.progress.notes)?;
-                self.taken(index, range, 0);
+                self.taken_uncounted(index, range);
             } else {
                 self.give_up(index, data, bad)?;
             }
@@ -166,7 +166,7 @@ impl Runner<'_> {
         let range = self.progress.units().range(index);
         bad.iter().for_each(|&b| self.progress.unreadable(b));
         self.sink.damaged(index, range, &data, &bad)?;
-        self.taken(index, range, 0);
+        self.taken_uncounted(index, range);
         Ok(())
     }
 

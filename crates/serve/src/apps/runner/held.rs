@@ -25,12 +25,24 @@ pub(super) struct Held {
     units: BTreeMap<u64, HeldUnit>,
     /// Sectors of data that the sink keeps.
     kept: u64,
+    /// Sectors that are kept and not in the server's window: they were acknowledged as they came,
+    /// one by one, or never came.
+    uncounted: u64,
 }
 
 impl Held {
     /// Notes that what was delivered so far need not be acknowledged any more.
     fn session_begins(&mut self) {
         self.units.values_mut().for_each(|unit| unit.unacknowledged = 0);
+        self.uncounted = 0;
+    }
+
+    /// Returns how many of these sectors, which are no longer kept, are acknowledged: the others
+    /// take the place of uncounted ones in the server's window.
+    pub(super) fn acknowledged(&mut self, sectors: u64) -> u64 {
+        let instead = sectors.min(self.uncounted);
+        self.uncounted -= instead;
+        sectors - instead
     }
 }
 
@@ -73,6 +85,12 @@ impl Runner<'_> {
         }
     }
 
+    /// Notes that the sink has taken a unit that was read sector by sector, or not at all. All of
+    /// it counts in the window, since all of it is kept.
+    pub(super) fn taken_uncounted(&mut self, index: u64, range: TaskRange) {
+        self.held.uncounted += self.taken(index, range, range.count);
+    }
+
     /// Takes a report of the sink; returns the number of sectors to be acknowledged now.
     pub(super) fn handle_stage(&mut self, index: u64, stage: Stage) -> u64 {
         let mut acknowledged = 0;
@@ -91,7 +109,7 @@ impl Runner<'_> {
                 }
             }
         }
-        acknowledged
+        self.held.acknowledged(acknowledged)
     }
 
     /// Returns the bytes of data that the sink keeps.
