@@ -47,10 +47,10 @@ impl Noise {
         normal_ns(&mut self.rng, 0, self.spec.seek_sd, self.spec.seek_max)
     }
 
-    /// Returns the constant error of moves over `distance` cylinders to `surface`, in ns: normal with
-    /// the profile's mean and deviation, truncated at its limit. Distances share an error with those
-    /// of the same square root, as the time of a move rises with it. Moves to the next track or
-    /// cylinder have none: the drive's skews were made for their times.
+    /// Returns the constant error of moves over `distance` cylinders to `surface`, in ns: normal
+    /// with the profile's mean and deviation, truncated at its limit. Distances share an error with
+    /// those of the same square root, as the time of a move rises with it. Moves to the next track
+    /// or cylinder have none: the drive's skews were made for their times.
     pub(super) fn move_error_ns(&self, distance: u32, surface: u16) -> i64 {
         let NoiseSpec { move_error_mean_ns: mean, move_error_sd: sd, move_error_max: most, .. } = self.spec;
         if distance < 2 || (mean, sd) == (0, Dur::ZERO) {
@@ -115,9 +115,9 @@ impl Noise {
 
 /// Draws from a normal distribution in nanoseconds, truncated at `most` in either direction.
 ///
-/// The variate is the sum of twelve uniform 16-bit numbers minus its mean: variance 12 * (2^32 / 12),
-/// so the standard deviation is 2^16 and the tails end at six deviations. Integer arithmetic gives
-/// the same values on every machine.
+/// The variate is the sum of twelve uniform 16-bit numbers minus its mean: variance 12 * (2^32 /
+/// 12), so the standard deviation is 2^16 and the tails end at six deviations. Integer arithmetic
+/// gives the same values on every machine.
 fn normal_ns(rng: &mut Xoshiro256PlusPlus, mean_ns: i64, sd: Dur, most: Dur) -> i64 {
     let mut sum = 0i64;
     for _ in 0..3 {

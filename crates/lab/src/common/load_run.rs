@@ -124,7 +124,8 @@ mod tests {
             });
             println!("{noise:?}: F2a, F3, F4: {with:.1?}; without resync {without:.1?}");
             let clean = noise == DriveNoise::Profile;
-            // Of 10,000 requests with 88% predicted, two such shares differ by 0.9 at two deviations.
+            // Of 10,000 requests with 88% predicted, two such shares differ by 0.9 at two
+            // deviations.
             let apart = if clean { 1.0 } else { 1.9 };
             let holds = |[f2a, f3, f4]: [f64; 3]| [!clean || f2a >= 97.5, f3 >= 75.0, f4 <= apart];
             let fails = [!clean, false, false];

@@ -37,12 +37,13 @@ static SPEC: Spec = Spec {
                 Check { what: "free bandwidth of one region, difference from 8", unit: "%", test: Test::AtMost(2.0) },
             ],
             quick: true,
-            note: "The paper's measure, free bandwidth, shows nothing here: regions save its search from looking through \
-                   lists of tasks whose blocks do not pass in time, but here tasks are found by their block ranges, and \
-                   a track costs a search as much with 100,000 tasks as with one. The cost counts each cell entered, \
-                   each track examined and each query of the task layer. It hardly falls either, from 131 to 130: where \
-                   a search looks, the head can stay for so long that on average 4.3 of 8 regions pass, and as long as \
-                   30% of the disk is wanted, 4.5 of a cell's 8 have something. Late in a scan (the last eighth) it is 5%.",
+            note: "The paper's measure, free bandwidth, shows nothing here: regions save its search from looking \
+                   through lists of tasks whose blocks do not pass in time, but here tasks are found by their block \
+                   ranges, and a track costs a search as much with 100,000 tasks as with one. The cost counts each \
+                   cell entered, each track examined and each query of the task layer. It hardly falls either, from \
+                   131 to 130: where a search looks, the head can stay for so long that on average 4.3 of 8 regions \
+                   pass, and as long as 30% of the disk is wanted, 4.5 of a cell's 8 have something. Late in a scan \
+                   (the last eighth) it is 5%.",
         },
     ],
     length: Length::Minutes,

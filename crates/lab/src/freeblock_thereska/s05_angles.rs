@@ -101,8 +101,8 @@ impl Observer for Choices {
             self.since.push(at);
             return;
         }
-        // Both ends of the move lie in the middle half of the disk, so that there is as much disk on
-        // either side. What lies between them is on the way, whatever is compared.
+        // Both ends of the move lie in the middle half of the disk, so that there is as much disk
+        // on either side. What lies between them is on the way, whatever is compared.
         let most = model.geometry.cylinders();
         let middle = most / 4..3 * most / 4;
         if let Some(from) = self.from.filter(|from| middle.contains(from) && middle.contains(&at)) {

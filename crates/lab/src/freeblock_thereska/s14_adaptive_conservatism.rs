@@ -5,8 +5,9 @@
 //! been made", and keeps 90 to 99%.
 //!
 //! What the scheduler learns is a scale common to all seeks, and a correction for each class of
-//! distances. A drive that is 5% slower needs just that. The claim is judged on a drive whose errors
-//! are constant for each distance and surface, but independent of each other, so that neither helps.
+//! distances. A drive that is 5% slower needs just that. The claim is judged on a drive whose
+//! errors are constant for each distance and surface, but independent of each other, so that
+//! neither helps.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::{Dur, Time};
@@ -34,8 +35,8 @@ static SPEC: Spec = Spec {
         id: "S14",
         claim: "adaptive conservatism on a drive whose seeks err by distance and surface, without order",
         paper: "keeps 90 to 99%",
-        rule: "at least 95% predicted within 150 us after 10 s, where it is under 80% if nothing is learned; foreground \
-               loss under 2%",
+        rule: "at least 95% predicted within 150 us after 10 s, where it is under 80% if nothing is learned; \
+               foreground loss under 2%",
         checks: &[
             Check { what: "within 150 us, nothing learned or filled", unit: "%", test: Test::Below(80.0) },
             Check { what: "requests from 10 s on predicted within 150 us", unit: "%", test: Test::AtLeast(95.0) },
@@ -43,15 +44,15 @@ static SPEC: Spec = Spec {
         ],
         quick: true,
         note: "The loss is that of requests per second from 10 s on, against the better of two schedulers that fill \
-               nothing: one that believes the same wrong profile, and one that knows its table. Whether a request comes \
-               a turn late or early is all that shows a move's error, and an error below the latency does not show at \
-               all. So under 80% needs errors of 1.5 ms (sd), a quarter of a turn; and of errors that are independent of \
-               each other for each distance and surface, thousands of them, ten seconds (some 1,000 requests) tell next \
-               to nothing. A drift would only make this harder. The loss has a reason of its own: where a sector is \
-               thought to be just missed, a fast move may catch it after all and save a turn, which a filled gap \
-               forgoes (with a margin of 1.5 ms, and errors of 0.6 ms, 4.2% early turns fall to none, and the loss is \
-               3.1%). The table has drives with smaller errors: 5% slower, all of the claim holds; with the errors of \
-               a measured drive (docs/validation.md) the foreground loses nothing.",
+               nothing: one that believes the same wrong profile, and one that knows its table. Whether a request \
+               comes a turn late or early is all that shows a move's error, and an error below the latency does not \
+               show at all. So under 80% needs errors of 1.5 ms (sd), a quarter of a turn; and of errors that are \
+               independent of each other for each distance and surface, thousands of them, ten seconds (some 1,000 \
+               requests) tell next to nothing. A drift would only make this harder. The loss has a reason of its own: \
+               where a sector is thought to be just missed, a fast move may catch it after all and save a turn, which \
+               a filled gap forgoes (with a margin of 1.5 ms, and errors of 0.6 ms, 4.2% early turns fall to none, and \
+               the loss is 3.1%). The table has drives with smaller errors: 5% slower, all of the claim holds; with \
+               the errors of a measured drive (docs/validation.md) the foreground loses nothing.",
     }],
     length: Length::Minutes,
     alone: false,

@@ -231,8 +231,8 @@ pub enum IdlePolicy {
 }
 
 impl IdlePolicy {
-    /// Returns whether idle work leaves the place of the head, in cell `head`, although it could go on
-    /// there.
+    /// Returns whether idle work leaves the place of the head, in cell `head`, although it could go
+    /// on there.
     pub(super) fn leaves(self, reach: &Reach, head: u32) -> bool {
         self == IdlePolicy::Smart && reach.leaves(head)
     }
