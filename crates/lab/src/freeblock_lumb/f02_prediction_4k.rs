@@ -74,8 +74,8 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         "F2a",
         format!(
             "Seed {}: on the drive that errs {:.1}% within 50 us and {:.1}% within 150 us; the head is predicted to \
-             land inside {:.1}% of the requests. Off by more than 50 us but not by a turn: {:.1}% that it lands inside, \
-             {:.1}% others.",
+             land inside {:.1}% of the requests. Off by more than 50 us but not by a turn: {:.1}% that it lands \
+             inside, {:.1}% others.",
             run.seed,
             within(&erring),
             of_all(erring.within_150us),
