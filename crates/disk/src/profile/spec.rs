@@ -136,10 +136,10 @@ impl NoiseSpec {
     ///
     /// - Moves: of the random requests to an Atlas 10K, 1.8% came a revolution later than predicted
     ///   and 0.7% a revolution earlier (Lumb, Schindler and Ganger, FAST 2002, section 5.2). A move
-    /// that takes e longer makes a request late if its latency is shorter than e, with probability
-    /// e over a revolution; so 1.8% of a revolution of 5.985 ms, 108 us, is the mean excess of the
-    /// slow moves, and 0.7%, 42 us, that of the fast ones. A normal distribution with mean 66 us
-    /// and deviation 176 us has these two.
+    ///   that takes e longer makes a request late if its latency is shorter than e, with
+    ///   probability e over a revolution; so 1.8% of a revolution of 5.985 ms, 108 us, is the mean
+    ///   excess of the slow moves, and 0.7%, 42 us, that of the fast ones. A normal distribution
+    ///   with mean 66 us and deviation 176 us has these two.
     /// - Completions: the residuals of DIXtrac's trace of an Atlas 10K.
     #[must_use]
     pub fn measured(self) -> NoiseSpec {
