@@ -38,13 +38,13 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: false,
-        note: "The paper's 20% are out of reach here. Nearest-first is through after 2,090 s, in less than half of the \
-               paper's time, and leaves \
-               little that is hard to reach: the last block of a zone comes after 1,840 to 2,090 s, 1,950 on average, \
-               so that even idle time moved between zones at no cost would save 7%. Smart makes the zones end nearly \
-               together, and pays for it with the way there: requests come every 27 ms on average and long idle time \
-               begins after 20, so there is little left of it when the arm has come to the edge. Both first take what \
-               follows where the head is.",
+        note: "The paper's 20% are out of reach here. Nearest-first is through after 2,090 s, in less than half of \
+               the paper's time, and leaves little that is hard to reach: the last block of a zone comes after \
+               1,840 to 2,090 s, 1,950 on average, so that even idle time moved between zones at no cost would save \
+               7%. Smart makes the zones end nearly together, and pays for it with the way there: requests come \
+               every 27 ms on average and long idle time begins after 20, so there is little left of it when the \
+               arm has come to the edge. Both first take what follows where the head is. Weighed first, before that \
+               (tried, three seeds), Smart takes 10.2% longer than nearest-first instead of 9.4%.",
     }],
     length: Length::Minutes,
     alone: false,

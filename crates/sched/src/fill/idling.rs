@@ -253,8 +253,7 @@ impl Idling {
         }
         let (turn, breaks) = self.keeps(turn);
         self.streak += 1;
-        let leaves = breaks || self.policy.leaves(&self.reach, regions.cells().of(here.0, here.1));
-        let continues = if leaves { None } else { self.go_on(look).or_else(|| self.stay(look, here)) };
+        let continues = if breaks { None } else { self.go_on(look).or_else(|| self.stay(look, here)) };
         continues.or_else(|| {
             let of_turn = self.anywhere(look, regions, here, turn);
             if of_turn.is_some() || turn == Turn::Anyone {

@@ -204,20 +204,6 @@ impl Reach {
         let wanted = (0..BANDS).filter(|&b| self.wanted[b] > 0);
         wanted.max_by_key(|b| (merit(b), std::cmp::Reverse(b.abs_diff(here))))
     }
-
-    /// Returns whether another band is worth more than going on in that of `head`, the way there
-    /// included. There and here the drive reads track after track; the way costs the move, and half
-    /// a revolution until the first wanted sector passes, of the [`SHARED_BY`] revolutions that are
-    /// left.
-    fn leaves(&self, head: u32) -> bool {
-        let here = self.band(head);
-        let left = SHARED_BY * self.takes[0];
-        let there = |band: usize| {
-            let seek = SHARED_BY * (self.takes[band.abs_diff(here)] - self.takes[0]);
-            self.worth[band] * left.saturating_sub(seek + self.takes[0] / 2)
-        };
-        self.judged && self.best_band(head).is_some_and(|band| band != here && there(band) > self.worth[here] * left)
-    }
 }
 
 /// Policy for long idle time.
@@ -231,12 +217,6 @@ pub enum IdlePolicy {
 }
 
 impl IdlePolicy {
-    /// Returns whether idle work leaves the place of the head, in cell `head`, although it could go
-    /// on there.
-    pub(super) fn leaves(self, reach: &Reach, head: u32) -> bool {
-        self == IdlePolicy::Smart && reach.leaves(head)
-    }
-
     /// Returns the cell to fetch from when the head is in cell `head`; `None` when nothing is
     /// wanted.
     ///
