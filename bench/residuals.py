@@ -71,7 +71,8 @@ def main():
     count = len(found)
     share = lambda wanted: 100 * sum(wanted) / count
     print(f"{count} reads")
-    print(f"within 50 us {share(abs(e) <= 50 for e in errors):.1f}%, 150 us {share(abs(e) <= 150 for e in errors):.1f}%")
+    near, far = (share(abs(error) <= most for error in errors) for most in (50, 150))
+    print(f"within 50 us {near:.1f}%, 150 us {far:.1f}%")
     print(f"revolutions late {share(t > 0 for t, _ in parts):.1f}%, early {share(t < 0 for t, _ in parts):.1f}%")
     quantiles = ", ".join(f"{100 * p:g}%: {quantile(rests, p):.1f}" for p in (0.5, 0.9, 0.95, 0.99))
     print(f"size of the rest in us {quantiles}; more than 150 us {share(r > 150 for r in rests):.1f}%")

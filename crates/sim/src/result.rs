@@ -8,6 +8,7 @@ pub mod streams;
 
 use std::collections::BTreeMap;
 
+use headtime_sched::PredictionStats;
 use serde::Serialize;
 
 pub use background::{Freeblock, NotFilled, Session, WriteCache};
@@ -110,6 +111,20 @@ pub struct PredictionResult {
     pub early_turn: Option<f64>,
 }
 
+impl PredictionResult {
+    /// Returns the shares, to six decimals.
+    pub fn of(p: &PredictionStats) -> PredictionResult {
+        let share = |count: u64| (p.samples > 0).then(|| round6(count as f64 / p.samples as f64));
+        PredictionResult {
+            samples: p.samples,
+            within_50us: share(p.within_50us),
+            within_150us: share(p.within_150us),
+            extra_turn: share(p.extra_turn),
+            early_turn: share(p.early_turn),
+        }
+    }
+}
+
 /// Shares of the head time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HeadTimeResult {
@@ -165,8 +180,6 @@ pub struct About {
 impl SimResult {
     /// Computes the result from the statistics.
     pub fn new(about: &About, stats: &Stats) -> SimResult {
-        let p = &stats.prediction;
-        let of_samples = |count: u64| (p.samples > 0).then(|| round6(count as f64 / p.samples as f64));
         let all = stats.responses();
         let mut by_class = BTreeMap::new();
         let kinds = [("read", &stats.reads), ("write", &stats.writes), ("flush", &stats.flushes)];
@@ -196,13 +209,7 @@ impl SimResult {
             guarantees: streams::guarantees(stats),
             freeblock: background::freeblock(about, stats),
             write_cache: stats.write_cache.as_ref().map(background::write_cache),
-            prediction: PredictionResult {
-                samples: p.samples,
-                within_50us: of_samples(p.within_50us),
-                within_150us: of_samples(p.within_150us),
-                extra_turn: of_samples(p.extra_turn),
-                early_turn: of_samples(p.early_turn),
-            },
+            prediction: PredictionResult::of(&stats.prediction),
             head_time: head_time(stats),
             cost: Cost {
                 decisions: stats.decisions,

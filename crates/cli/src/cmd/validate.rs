@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use headtime_disk::{Drive, DriveConfig};
+use headtime_disk::{Drive, DriveConfig, Model};
 use headtime_host::whole_file;
 use headtime_plot::{Axis, XyChart};
 use headtime_sched::PredictionStats;
+use headtime_sim::result::PredictionResult;
 use headtime_sim::traces::{self, GapSide, ReadOptions, TraceFormat};
 use headtime_sim::validate::{self, Measured, Predictions, ValidateError, Validation};
 use serde::Serialize;
@@ -56,31 +57,8 @@ struct Answer<'a> {
     mean_ms_measured: f64,
     mean_ms_model: f64,
     random_reads: RandomReads,
-    predictions: PredictedShares,
-}
-
-/// How well a scheduler in front of the drive would have predicted head times.
-#[derive(Serialize)]
-struct PredictedShares {
-    requests: u64,
-    /// Shares of these; `null` without any.
-    within_50us: Option<f64>,
-    within_150us: Option<f64>,
-    extra_turn: Option<f64>,
-    early_turn: Option<f64>,
-}
-
-impl PredictedShares {
-    fn of(p: &PredictionStats) -> PredictedShares {
-        let share = |n: u64| (p.samples > 0).then(|| n as f64 / p.samples as f64);
-        PredictedShares {
-            requests: p.samples,
-            within_50us: share(p.within_50us),
-            within_150us: share(p.within_150us),
-            extra_turn: share(p.extra_turn),
-            early_turn: share(p.early_turn),
-        }
-    }
+    /// How well a scheduler in front of the drive would have predicted head times.
+    prediction: PredictionResult,
 }
 
 #[derive(Serialize)]
@@ -98,7 +76,8 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
         DriveConfig::default().with_seed(0).with_disksim_exact(args.disksim_exact).with_rig(true).with_noise(false);
     let mut drive = Drive::new(&profile, config).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
     let v = validate::run(&mut drive, &trace).map_err(|e| at(args, e))?;
-    let predictions = validate::predict(&profile, &trace).map_err(|e| at(args, e))?;
+    let model = Model::new(&profile.clone().in_rig()).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
+    let predictions = validate::predict(&model, &trace).map_err(|e| at(args, e))?;
     if let Some(path) = &args.predictions {
         whole_file::write_whole(path, table(&predictions).as_bytes())?;
     }
@@ -114,7 +93,7 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
             mean_ms_measured: v.mean_ms_measured,
             mean_ms_model: v.mean_ms_model,
             random_reads: RandomReads { within_200us: share(v.within_200us), within_500us: share(v.within_500us) },
-            predictions: PredictedShares::of(&predictions.stats),
+            prediction: PredictionResult::of(&predictions.stats),
         });
     }
     screen::print(&text(&profile.title, &v, &predictions.stats))?;

@@ -46,6 +46,15 @@ pub struct Profile {
 pub(crate) const FROM_DISKSIM: &str = "DiskSim parameter file ";
 
 impl Profile {
+    /// Returns the same with the electronics of the rig that recorded its trace, if it has them.
+    #[must_use]
+    pub fn in_rig(mut self) -> Profile {
+        if let Some(rig) = self.rig.take() {
+            self.electronics = rig;
+        }
+        self
+    }
+
     /// Whether the seek table is an unmodified DiskSim table. Those are accepted with all their
     /// oddities, in either format.
     pub fn seeks_from_disksim(&self) -> bool {

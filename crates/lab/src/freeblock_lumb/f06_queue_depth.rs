@@ -34,7 +34,8 @@ static SPEC: Spec = Spec {
                 Check { what: "the same, drive that errs", unit: "%", test: Test::AtMost(2.0) },
             ],
             quick: true,
-            note: "",
+            note: "The drive that errs does not know its errors when it orders commands, as a real one would: there \
+                   both sides choose by the same table, and only the completions, which are late, are harder outside.",
         },
         Claim {
             id: "F6b",

@@ -30,7 +30,7 @@ use super::link::{answer, covered, disk, export, in_place, look};
 use super::progress::{Notes, Progress};
 use super::ranges::Ranges;
 use super::runner;
-use super::sums::{Known, Sums, SumsError, sum};
+use super::sums::{self, Known, Sums, SumsError, sum};
 use super::units::{Units, usual_unit};
 use crate::control::v1::InfoReply;
 use crate::private;
@@ -231,8 +231,7 @@ pub async fn run(
             private::sync_name(&journal).map_err(|e| AppError::file(&journal, e))
         })?,
     };
-    // An empty file has no checksums, either.
-    if again && std::fs::metadata(&sums_path).map_or(0, |m| m.len()) == 0 {
+    if again && !sums::exist(&sums_path) {
         let why = "expected the checksums of the unfinished image, found no file".into();
         return Err(AppError::Leftover { path: sums_path, why });
     }

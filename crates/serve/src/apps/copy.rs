@@ -29,7 +29,7 @@ use super::journal::{Journal, lock};
 use super::link::{answer, covered, disk, export, in_place, look};
 use super::progress::{Notes, Progress, may_begin_anew};
 use super::runner;
-use super::sums::{Sums, sum};
+use super::sums::{self, Sums, sum};
 use super::units::{Units, usual_unit};
 use crate::control::socket::Socket;
 use crate::control::v1::InfoReply;
@@ -286,8 +286,7 @@ pub async fn run(
         remove(&journal)?;
         remove(&sums_path)?;
     }
-    // An empty file has no checksums, either.
-    if again && plan.verify && std::fs::metadata(&sums_path).map_or(0, |m| m.len()) == 0 {
+    if again && plan.verify && !sums::exist(&sums_path) {
         let why = "expected the checksums of the unfinished copy, found no file".into();
         return Err(AppError::Leftover { path: sums_path, why });
     }

@@ -94,6 +94,11 @@ fn whose(i: &Identity) -> String {
     )
 }
 
+/// Returns whether a file has checksums: an empty one, as a missing one, has none.
+pub(super) fn exist(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| m.len() > 0)
+}
+
 impl Sums {
     /// Opens the file of a job with this number of units, or creates it, and locks it. Returns true
     /// if it existed.

@@ -6,7 +6,6 @@
 //! Schindler and Ganger 2002, section 5.2), whereas [`super::run`] compares response times of a
 //! model that no completion corrects.
 
-use headtime_disk::profile::Profile;
 use headtime_disk::{Model, Outcome, Time};
 use headtime_sched::{Action, Config, Core, Order, Prediction, PredictionStats, Request};
 
@@ -35,20 +34,12 @@ pub struct Predictions {
     pub each: Vec<Predicted>,
 }
 
-/// Predicts the head times of `trace` on a drive of `profile`, with the electronics of the rig that
-/// recorded it, if the profile has them.
+/// Predicts the head times of `trace` on the drive of a model, which is that of the profile in the
+/// rig that recorded the trace ([`headtime_disk::profile::Profile::in_rig`]).
 ///
 /// # Errors
 /// [`ValidateError::OutOfRange`]: a request exceeds the drive's capacity.
-///
-/// # Panics
-/// If the profile is not valid.
-pub fn predict(profile: &Profile, trace: &[Measured]) -> Result<Predictions, ValidateError> {
-    let mut profile = profile.clone();
-    if let Some(rig) = profile.rig.take() {
-        profile.electronics = rig;
-    }
-    let model = Model::new(&profile).expect("a profile is checked when it is read");
+pub fn predict(model: &Model, trace: &[Measured]) -> Result<Predictions, ValidateError> {
     let capacity = model.geometry.capacity();
     let mut core = Core::new(Config::new(Order::Fcfs).with_outstanding(1), model.clone());
     let mut predictions = Predictions::default();

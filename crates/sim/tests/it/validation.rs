@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::{Command, Drive, DriveConfig, Dur, Kind, Time};
+use headtime_disk::{Command, Drive, DriveConfig, Dur, Kind, Model, Time};
 use headtime_sim::traces::{self, Gap, GapSide, ReadOptions, TraceFormat};
 use headtime_sim::validate::{Measured, Validation, measured, predict, run};
 
@@ -118,11 +118,12 @@ fn recorded(profile: &Profile, config: DriveConfig) -> Vec<Measured> {
 #[test]
 fn head_times_of_a_recorded_drive_are_predicted_as_well_as_the_profile_is_right() {
     let profile = profile::builtin("cheetah18lp").unwrap();
-    let right = predict(&profile, &recorded(&profile, DriveConfig::default().with_noise(false))).unwrap();
+    let model = Model::new(&profile).unwrap();
+    let right = predict(&model, &recorded(&profile, DriveConfig::default().with_noise(false))).unwrap();
     assert!(right.stats.samples >= 1_990 && right.stats.within_50us == right.stats.samples, "{:?}", right.stats);
     let mut other = profile.clone();
     other.mechanics.seek.iter_mut().for_each(|s| s.1 = Dur(s.1.0 * 11 / 10));
-    let wrong = predict(&profile, &recorded(&other, DriveConfig::default().with_noise(false))).unwrap();
+    let wrong = predict(&model, &recorded(&other, DriveConfig::default().with_noise(false))).unwrap();
     assert!(wrong.stats.extra_turn * 20 > wrong.stats.samples, "{:?}", wrong.stats);
     assert_eq!(wrong.each.len() as u64, wrong.stats.samples);
 }
@@ -136,7 +137,7 @@ fn nine_in_ten_head_times_of_the_real_atlas_10k_are_predicted_within_50_us() {
     let options = ReadOptions { gap: GapSide::Before, ..ReadOptions::default() };
     let trace = traces::open(&folder.join("atlas10k.trace"), TraceFormat::DisksimValidate, options).unwrap();
     let trace = measured(&trace.read_all().unwrap(), profile.sector_bytes).unwrap();
-    let found = predict(&profile, &trace).unwrap();
+    let found = predict(&Model::new(&profile.in_rig()).unwrap(), &trace).unwrap();
     let moved = |p: &headtime_sim::validate::Predicted| p.from.0 != p.to.0 && p.prediction.seek > Dur::ZERO;
     // Reads directly behind one that moved the arm, too, so that the head's position was known.
     let pairs = found.each.windows(2).filter(|w| w[1].measured.line == w[0].measured.line + 1);

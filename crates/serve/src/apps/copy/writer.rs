@@ -17,7 +17,7 @@ use crate::apps::units::Units;
 use crate::control::client::Session;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
-use crate::control::v1::{self, Data, Failed, Foreground, Kind, Register, TaskRef};
+use crate::control::v1::{self, Answered, Data, Failed, Foreground, Kind, Register, TaskRef};
 
 /// Bytes sent to the server and not yet on the disk: less than it keeps for a session.
 const MAX_SENT: u64 = 48 << 20;
@@ -160,11 +160,7 @@ impl Writer {
                     _ => {}
                 }
             };
-            match answered.fault() {
-                v1::Fault::None => {}
-                v1::Fault::Gone => return Err(AppError::Gone),
-                _ => return Err(AppError::Refused(format!("reading the destination failed: {}", answered.why_not))),
-            }
+            succeeded(&answered, |why| AppError::Refused(format!("reading the destination failed: {why}")))?;
             let (expected, found) = (u64::from(count) * self.sector, answered.data.len() as u64);
             if found != expected {
                 return Err(AppError::Refused(format!("expected {expected} bytes of a read, found {found}")));
@@ -283,11 +279,7 @@ impl Writer {
                 }
             }
             Event::Answered(a) => {
-                match a.fault() {
-                    v1::Fault::None => {}
-                    v1::Fault::Gone => return Err(AppError::Gone),
-                    _ => return Err(AppError::DestinationFlush { what: self.what.clone(), why: a.why_not }),
-                }
+                succeeded(&a, |why| AppError::DestinationFlush { what: self.what.clone(), why: why.into() })?;
                 let durable = self.flushing.take().unwrap_or_default();
                 durable.into_iter().for_each(|index| self.tell(index, Stage::Durable));
                 self.flushed = Instant::now();
@@ -373,5 +365,14 @@ impl Writer {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the error of a foreground request that failed, made from the server's cause.
+fn succeeded(answered: &Answered, error: impl FnOnce(&str) -> AppError) -> Result<(), AppError> {
+    match answered.fault() {
+        v1::Fault::None => Ok(()),
+        v1::Fault::Gone => Err(AppError::Gone),
+        _ => Err(error(&answered.why_not)),
     }
 }
