@@ -1,6 +1,7 @@
 //! `headtime backup`: an image of an export or of the disk.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use headtime_serve::apps::backup::{self, Backup as Plan, Moment, Report, Step};
@@ -72,6 +73,7 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
         verify_disk: args.verify_disk,
     };
     let mut left = args.retry;
+    let (began, floor) = (Instant::now(), plan.job.floor);
     args.rate.yield_processor();
     let made = background::run(async |stop| {
         loop {
@@ -83,8 +85,10 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
                     left -= 1;
                     screen::note(&format!("{e}; beginning anew"));
                     // The server may be restarting.
-                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                    tokio::time::sleep(Duration::from_secs(1)).await;
                     plan.restart = true;
+                    // The deadline is that of the command, and not of each attempt.
+                    plan.job.floor = floor.of_step(began.elapsed(), 1, 1);
                 }
                 made => return made,
             }
