@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe plot
 
-.PHONY: demo test soak planted fuzz tools check purity width package bench reproduce
+.PHONY: demo test soak planted fuzz python tools check purity width package bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --profile demo --locked -p headtime --no-default-features -- demo
@@ -25,6 +25,16 @@ test: tools ## Run every test
 	else \
 	    echo "make test: every test passed, none was skipped"; \
 	fi
+
+PYTHON ?= python3
+VENV := $(CURDIR)/target/python
+python: ## Build the Python package, install it and what its tests need (PyPI) into target/python, and run its tests
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@echo "make python: installs python/requirements.txt into target/python"
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements.txt
+	@$(CARGO) build --locked --quiet -p headtime
+	@cd python && VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --quiet --locked
+	@cd python && $(VENV)/bin/mypy && $(VENV)/bin/python -m pytest -q
 
 MINUTES ?= 60
 soak: ## Simulate whole servers for MINUTES; a failure prints its seed, and HEADTIME_SEED=N runs it again
@@ -75,7 +85,7 @@ purity:
 	@found=$$(grep -rnE 'std::(fs|net|thread|process|env|os)\b|\b(Instant|SystemTime|HashMap|HashSet|RandomState)\b' \
 	    $(PURE:%=crates/%/src) | grep -vE '^[^:]+:[0-9]+: *//' || true); \
 	if [ -n "$$found" ]; then echo "not pure:"; echo "$$found"; exit 1; fi
-	@found=$$(grep -rsnw --include='*.rs' unsafe crates fuzz | grep -v '^crates/serve/src/ring\.rs:' | \
+	@found=$$(grep -rsnw --include='*.rs' unsafe crates fuzz python | grep -v '^crates/serve/src/ring\.rs:' | \
 	    sed 's|//.*||' | grep -w unsafe || true); \
 	if [ -n "$$found" ]; then echo "unsafe elsewhere than in crates/serve/src/ring.rs:"; echo "$$found"; exit 1; fi
 

@@ -1,8 +1,7 @@
 //! `--disk NAME|FILE`: a built-in drive, or a profile file.
 
-use std::path::Path;
-
-use headtime_disk::profile::{self, Loaded, Profile};
+use headtime_disk::profile::{Loaded, Profile};
+use headtime_sim::scenario;
 
 use crate::failure::Failure;
 use crate::screen;
@@ -25,27 +24,5 @@ pub fn find(name: &str) -> Result<Profile, Failure> {
 
 /// The same, but returns all oddities to the caller.
 pub fn load(name: &str) -> Result<Loaded, Failure> {
-    if profile::builtin_names().any(|known| known == name) {
-        let profile = profile::builtin(name).map_err(Failure::input)?;
-        return Ok(Loaded { profile, warnings: Vec::new() });
-    }
-    if !looks_like_file(name) {
-        let known: Vec<&str> = profile::builtin_names().collect();
-        return Err(Failure::Input(format!(
-            "no built-in drive and no file is called '{name}'; built in: {}",
-            known.join(", ")
-        )));
-    }
-    profile::load(name, &|path| read(Path::new(path))).map_err(Failure::input)
-}
-
-/// Returns whether a name is meant as a path even if no file exists, so that the error says so.
-fn looks_like_file(name: &str) -> bool {
-    name.contains('/') || name.contains('.') || Path::new(name).exists()
-}
-
-/// Reads a profile's text, up to a limit above the size of any profile.
-fn read(path: &Path) -> Result<String, String> {
-    const MAX_PROFILE_BYTES: u64 = 64 << 20;
-    headtime_sim::input::text(path, MAX_PROFILE_BYTES)
+    scenario::load_disk(name).map_err(Failure::input)
 }

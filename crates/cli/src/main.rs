@@ -17,7 +17,8 @@ mod drive;
 mod failure;
 mod figures;
 #[cfg(feature = "full")]
-mod grounds;
+mod interrupt;
+#[cfg(feature = "full")]
 mod log;
 #[cfg(feature = "full")]
 mod nbd_uri;
@@ -55,6 +56,10 @@ enum Cmd {
     #[cfg(feature = "full")]
     Simulate(Box<cmd::simulate::Simulate>),
     #[cfg(feature = "full")]
+    Sweep(cmd::sweep::Sweep),
+    #[cfg(feature = "full")]
+    Fleet(cmd::fleet::Fleet),
+    #[cfg(feature = "full")]
     Validate(cmd::validate::Validate),
     #[cfg(feature = "full")]
     Admit(cmd::admit::Admit),
@@ -64,6 +69,8 @@ enum Cmd {
     Reproduce(cmd::reproduce::Reproduce),
     #[cfg(feature = "full")]
     Load(cmd::load::Load),
+    #[cfg(feature = "full")]
+    Replay(cmd::replay::Replay),
     #[cfg(feature = "full")]
     Disk(cmd::disk::Disk),
     #[cfg(feature = "full")]
@@ -119,9 +126,12 @@ impl Cmd {
             | Cmd::Backup(_)
             | Cmd::Copy(_)
             | Cmd::Reorganise(_)
+            | Cmd::Replay(_)
             | Cmd::Task(_)
             | Cmd::Destage(_)
+            | Cmd::Fleet(_)
             | Cmd::Stream(_)
+            | Cmd::Sweep(_)
             | Cmd::Top(_) => true,
             _ => false,
         }
@@ -162,6 +172,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "full")]
         Cmd::Simulate(a) => cmd::simulate::run(a),
         #[cfg(feature = "full")]
+        Cmd::Sweep(a) => cmd::sweep::run(a),
+        #[cfg(feature = "full")]
+        Cmd::Fleet(a) => cmd::fleet::run(a),
+        #[cfg(feature = "full")]
         Cmd::Validate(a) => cmd::validate::run(a),
         #[cfg(feature = "full")]
         Cmd::Admit(a) => cmd::admit::run(a),
@@ -171,6 +185,8 @@ fn main() -> ExitCode {
         Cmd::Reproduce(a) => cmd::reproduce::run(a),
         #[cfg(feature = "full")]
         Cmd::Load(a) => cmd::load::run(a),
+        #[cfg(feature = "full")]
+        Cmd::Replay(a) => cmd::replay::run(a),
         #[cfg(feature = "full")]
         Cmd::Disk(a) => cmd::disk::run(a),
         #[cfg(feature = "full")]

@@ -1,21 +1,14 @@
-//! The service times behind guarantees: those of the profile, and for a virtual drive measurements
-//! of what the profile lacks.
+//! Guarantees in words: shares of a drive's time, and what a worst case rests on.
 
 use std::fmt;
 
-use headtime_disk::Model;
-use headtime_disk::profile::{self, Profile};
-use headtime_sched::streams::{
-    Admitted, BestEffort, Disk, Exhausted, Forecast, GuaranteeConfig, KnownError, Stream, Traffic, USUAL_WAITING,
-    forecast,
-};
-use headtime_sim::service::{self, Load};
+use headtime_disk::profile::Profile;
+use headtime_sched::streams::{Admitted, BestEffort, Disk, Exhausted, Forecast, Stream, USUAL_WAITING, forecast};
+use headtime_sim::promises::{Grounds, RestsOn};
 
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::grounds::{Grounds, Stated};
-use crate::screen;
+use crate::screen::{self, columns};
 use crate::words::ppm;
 
 /// Shares of a drive's time taken by a set of streams, and the forecast of best effort.
@@ -72,83 +65,27 @@ impl fmt::Display for Shares {
     }
 }
 
-/// A drive on which guarantees are given.
-#[derive(Clone, Copy, Debug)]
-pub struct Drive<'a> {
-    /// The user's name for it.
-    pub name: &'a str,
-    /// Commands at the drive at a time.
-    pub outstanding: u32,
-    /// The seed of its noise, if service times missing from its profile may be measured on its
-    /// virtual drive. Service times of a real drive cannot be simulated.
-    pub measured: Option<u64>,
-    /// Bounds in place of unknown figures.
-    pub stated: Stated<'a>,
+/// Notes the request sizes, in sectors, whose service times were measured on the virtual drive.
+pub fn note_measured(profile: &Profile, sizes: &[u32]) {
+    for sectors in sizes {
+        let bytes = u64::from(*sectors) * u64::from(profile.sector_bytes);
+        screen::note(&format!(
+            "the profile of {} has no service times for requests of {bytes} bytes: measured on its virtual drive",
+            profile.name
+        ));
+    }
 }
 
-impl<'a> Drive<'a> {
-    /// A drive of a simulation. Missing service times are measured only for a built-in drive,
-    /// because a file's profile may be a real drive's.
-    pub fn simulated(name: &'a str, outstanding: u32, stated: Stated<'a>) -> Drive<'a> {
-        let measured = profile::builtin_names().any(|known| known == name).then_some(1);
-        Drive { name, outstanding, measured, stated }
+/// Formats the figures of a worst case as a table.
+pub fn grounds_text(grounds: &Grounds) -> String {
+    let cells = |r: &RestsOn| {
+        let how = r.how.as_deref().map_or_else(|| r.known.into(), |how| format!("{}: {how}", r.known));
+        vec![format!("  {}", r.name), r.value.clone().unwrap_or_else(|| "-".into()), how]
+    };
+    let rows: Vec<Vec<String>> = grounds.rests_on.iter().map(cells).collect();
+    let mut text = format!("\nWhat w rests on\n{}", columns(&rows, &[1]));
+    if !grounds.unknown.is_empty() {
+        text += "  w is too small by what is unknown: no mandatory stream is admitted\n";
     }
-
-    /// Measures missing service times for requests of these sizes in bytes, if allowed, with a
-    /// note. Returns the measured sizes in sectors.
-    pub fn complete(&self, profile: &mut Profile, sizes: &[u64]) -> Result<Vec<u32>, Failure> {
-        let Some(seed) = self.measured else { return Ok(Vec::new()) };
-        let known = profile.service_times.last().map_or(0, |x| u64::from(x.sectors) * u64::from(profile.sector_bytes));
-        let usual = (known == 0 && sizes.is_empty()).then_some(service::BYTES);
-        let mut lacking: Vec<u64> = sizes.iter().copied().filter(|bytes| *bytes > known).chain(usual).collect();
-        lacking.sort_unstable();
-        lacking.dedup();
-        let mut measured = Vec::new();
-        for bytes in lacking {
-            let (outstanding, waiting) = (self.outstanding, service::WAITING.max(self.outstanding));
-            let load = Load { outstanding, waiting, ..Load::reads(bytes, seed) };
-            let times = service::families(profile, &load).map_err(Failure::input)?;
-            screen::note(&format!(
-                "the profile of {} has no service times for requests of {bytes} bytes: measured on its virtual drive",
-                profile.name
-            ));
-            measured.push((bytes / u64::from(profile.sector_bytes)) as u32);
-            profile.service_times.extend(times.into_iter().map(|m| m.times));
-        }
-        Ok(measured)
-    }
-
-    /// Returns w and X of the profile.
-    pub fn known(&self, profile: &Profile, model: &Model) -> Result<Disk, Failure> {
-        Disk::of(profile, model, self.outstanding).map_err(|e| match e {
-            KnownError::NoTimes { .. } => Failure::input(format!(
-                "{e}; `headtime profiles measure {} -o FILE` writes it with those of its virtual drive",
-                self.name
-            )),
-            other => Failure::input(other),
-        })
-    }
-
-    /// Sets up a scheduler's guarantees for streams with requests of these sizes in bytes, and the
-    /// figures that they depend on. `mandatory` is the name of a mandatory stream, if there is one.
-    ///
-    /// The bounds apply to the guarantees only: the drive of `profile` stays unchanged.
-    pub fn setup(
-        &self,
-        profile: &mut Profile,
-        sizes: &[u64],
-        exhausted: Exhausted,
-        mandatory: Option<&str>,
-    ) -> Result<(GuaranteeConfig, Grounds), Failure> {
-        self.complete(profile, sizes)?;
-        let believed = self.stated.applied(profile)?;
-        let grounds = Grounds::of(&believed, Traffic::Any, self.stated);
-        if let Some(why) = mandatory.and_then(|name| grounds.refusal(name)) {
-            return Err(Failure::input(format!("{}: {why}", self.name)));
-        }
-        let model = Model::new(&believed).map_err(|e| Failure::input(format!("{}: {e}", self.name)))?;
-        let disk = self.known(&believed, &model)?;
-        let setup = GuaranteeConfig::of(disk, &believed, &model, exhausted);
-        Ok((setup.map_err(|e| Failure::input(format!("{}: {e}", self.name)))?, grounds))
-    }
+    text
 }

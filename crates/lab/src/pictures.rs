@@ -11,7 +11,7 @@ use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::workload::{Population, oltp};
 
-use crate::common::scaled_drives::narrowed;
+use headtime_sim::scaled_drives::narrowed;
 
 /// Compares a picture with the one in docs, or replaces that.
 fn is_in_docs(name: &str, drawn: &str) {

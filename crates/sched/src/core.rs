@@ -15,7 +15,7 @@
 //! * `joint`: the decision of ORDER and FILL together
 //! * `read_through`: reading on from the previous request to the next
 //! * `staying`: waiting for the end of a stream before leaving it
-//! * `calls`: the freeblock calls
+//! * `calls`: the freeblock calls; `outside`: what an order outside the core needs
 //! * `config`: what a core is made with, and why it refuses a request
 
 mod admission;
@@ -30,6 +30,7 @@ mod idle_time;
 mod idled;
 mod joint;
 mod merged;
+mod outside;
 mod read_through;
 mod selection;
 mod staying;
@@ -37,7 +38,7 @@ mod write_policy;
 
 use std::collections::VecDeque;
 
-use headtime_disk::{Command, Kind, Model, Outcome, Time};
+use headtime_disk::{Command, Kind, Model, Outcome, Place, Time};
 
 use crate::admit::das::streams::Streams;
 use crate::admit::{Admission, Policy};
@@ -194,21 +195,7 @@ impl Core {
         if waiting >= capacity {
             return Err(Refused::Full { capacity });
         }
-        let most = self.most_sectors(&request);
-        if request.count > most && request.kind != Kind::Flush {
-            return Err(Refused::TooLarge { count: request.count, most });
-        }
-        let place = match request.kind {
-            Kind::Flush => None,
-            kind => {
-                let place = self.model.place(request.lbn, request.count, kind);
-                Some(place.ok_or_else(|| Refused::OutOfRange {
-                    lbn: request.lbn,
-                    count: request.count,
-                    capacity: self.model.geometry.capacity(),
-                })?)
-            }
-        };
+        let place = self.check(&request)?;
         let queue = self.queue_for(&request);
         let slot = self.pool.insert(request, place, queue, now);
         self.notify_inserted(slot);
@@ -218,6 +205,23 @@ impl Core {
         }
         self.poll_drained = false;
         Ok(())
+    }
+
+    /// Checks a request's range, and returns its place; `None` for a flush.
+    pub(crate) fn check(&self, request: &Request) -> Result<Option<Place>, Refused> {
+        let most = self.most_sectors(request);
+        if request.count > most && request.kind != Kind::Flush {
+            return Err(Refused::TooLarge { count: request.count, most });
+        }
+        if request.kind == Kind::Flush {
+            return Ok(None);
+        }
+        let place = self.model.place(request.lbn, request.count, request.kind);
+        Ok(Some(place.ok_or_else(|| Refused::OutOfRange {
+            lbn: request.lbn,
+            count: request.count,
+            capacity: self.model.geometry.capacity(),
+        })?))
     }
 
     /// Reports a completion. Panics if the drive was not sent that command: a driver that mixes up

@@ -36,6 +36,7 @@ mod admit;
 mod cache_model;
 mod classify;
 mod core;
+mod custom;
 mod dispatch;
 mod fill;
 mod flight;
@@ -62,6 +63,7 @@ pub mod write_cache;
 
 // The core, and what a driver exchanges with it.
 pub use core::{Commitment, Config, Core, Refused};
+pub use custom::{Candidate, Choose, Custom};
 pub use request::{Action, Finished, Overdue, Prediction, Request, Surprise};
 pub use scheduler::{Firmware, Scheduler};
 pub use stats::{DecisionCost, PredictionStats, Stats, SubsetStats};

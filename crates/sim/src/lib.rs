@@ -7,6 +7,8 @@
 //!   [`traces`].
 //! * [`stats`] collects statistics in constant memory, [`result`] formats them, [`observe`] is the
 //!   observer interface: [`timeline`] for plots, [`perfetto`] for a viewer.
+//! * [`scaled_drives`] makes smaller and larger drives of one, for short runs and for experiments.
+//! * [`promises`] sets up guarantees to streams on a profile's drive.
 //! * [`validate`] compares a model with a real drive's measurements.
 //!
 //! The same arguments give the same results on every machine: time is virtual, the generator is
@@ -20,8 +22,10 @@ pub mod device;
 pub mod input;
 pub mod observe;
 pub mod perfetto;
+pub mod promises;
 pub mod result;
 pub mod run;
+pub mod scaled_drives;
 pub mod scenario;
 pub mod service;
 pub mod simulate;

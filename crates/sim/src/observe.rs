@@ -20,6 +20,10 @@ pub trait Observer {
     fn background(&mut self, _event: &TaskEvent, _now: Time) {}
     /// A request is finished.
     fn finished(&mut self, _done: &Done) {}
+    /// Returns whether the run is to end now, with what there is.
+    fn stops(&self) -> bool {
+        false
+    }
 }
 
 /// No observer.
@@ -45,6 +49,9 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn background(&mut self, event: &TaskEvent, now: Time) {
         self.0.background(event, now);
         self.1.background(event, now);
+    }
+    fn stops(&self) -> bool {
+        self.0.stops() || self.1.stops()
     }
 }
 
@@ -74,6 +81,9 @@ impl<T: Observer> Observer for Option<T> {
             o.background(event, now);
         }
     }
+    fn stops(&self) -> bool {
+        self.as_ref().is_some_and(Observer::stops)
+    }
 }
 
 impl<T: Observer + ?Sized> Observer for &mut T {
@@ -91,5 +101,8 @@ impl<T: Observer + ?Sized> Observer for &mut T {
     }
     fn background(&mut self, event: &TaskEvent, now: Time) {
         (**self).background(event, now);
+    }
+    fn stops(&self) -> bool {
+        (**self).stops()
     }
 }

@@ -240,6 +240,9 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             if self.dead {
                 return Ok(End::DeadDrive);
             }
+            if self.observer.stops() {
+                return Ok(End::Stopped);
+            }
             if self.stats.requests >= self.most_requests {
                 return Ok(End::Requests);
             }

@@ -10,7 +10,8 @@ use headtime_disk::{Drive, DriveConfig, DriveNoise, Model, ModelError};
 use headtime_sched::streams::GuaranteeConfig;
 use headtime_sched::write_cache::Front;
 use headtime_sched::{
-    Commitment, Config, Core, FillConfig, NameError, Order, Placement, Policy, Share, joined, write_cache,
+    Choose, Commitment, Config, Core, Custom, FillConfig, NameError, Order, Placement, Policy, Share, joined,
+    write_cache,
 };
 
 use crate::background::{Background, Nothing};
@@ -352,6 +353,20 @@ impl Simulation {
             }
         };
         Ok(stats)
+    }
+
+    /// Runs the simulation with an order of the caller's in place of its scheduler: without
+    /// admission policy, guarantees, shares and background work, whatever the setup says.
+    pub fn run_choosing<C: Choose, W: Workload + ?Sized, O: Observer>(
+        &self,
+        choose: C,
+        workload: &mut W,
+        limits: Limits,
+        observer: &mut O,
+    ) -> Result<Stats, SimError> {
+        let scheduler = Custom::new(self.depth, self.capacity, self.model.clone(), choose);
+        let mut drive = self.drive.clone();
+        Ok(self.go(&mut drive, scheduler, workload, &mut Nothing, limits, None, observer)?)
     }
 
     /// Runs a scheduler, with the write cache in front of it if there is one.

@@ -6,14 +6,13 @@ mod answer;
 use std::path::PathBuf;
 
 use clap::Args;
-use headtime_disk::Model;
 use headtime_disk::profile::Bounds;
 use headtime_sched::streams::{Exhausted, Kinds, Stream, Traffic, admit_under, check_figures};
+use headtime_sim::promises::{Drive, Grounds, Stated};
 use headtime_sim::simulate::DEPTH;
 use headtime_sim::streams;
 
 use crate::failure::Failure;
-use crate::grounds::{Grounds, Stated};
 use crate::{drive, promises, screen};
 use answer::{Answer, Known, No};
 
@@ -66,11 +65,11 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
     let streams = streams.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
     let sizes: Vec<u64> = asked.iter().map(|a| a.bytes).collect();
     let stated = Stated::on_command_line(args.assume.as_ref());
-    let promising = promises::Drive::simulated(&args.disk, DEPTH.min(profile.electronics.queue.depth), stated);
-    let measured = promising.complete(&mut profile, &sizes)?;
-    let believed = stated.applied(&profile)?;
-    let model = Model::new(&believed).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
-    let disk = promising.known(&believed, &model)?;
+    let promising = Drive::simulated(&args.disk, DEPTH.min(profile.electronics.queue.depth), stated);
+    let measured = promising.complete(&mut profile, &sizes).map_err(Failure::input)?;
+    promises::note_measured(&profile, &measured);
+    let (believed, model) = promising.believed(&profile).map_err(Failure::input)?;
+    let disk = promising.known(&believed, &model).map_err(Failure::input)?;
     if args.reads_only
         && let Some(writes) = asked.iter().zip(&streams).find(|(_, s)| s.kinds == Kinds::Writes)
     {

@@ -1,7 +1,7 @@
 //! `headtime load`: the benchmark suite on a real device, in real time.
 
 mod driver;
-mod places;
+pub(super) mod places;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

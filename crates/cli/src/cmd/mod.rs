@@ -16,11 +16,15 @@ pub mod destage;
 #[cfg(feature = "full")]
 pub mod disk;
 #[cfg(feature = "full")]
+pub mod fleet;
+#[cfg(feature = "full")]
 pub mod load;
 #[cfg(feature = "full")]
 pub mod profiles;
 #[cfg(feature = "full")]
 pub mod reorganise;
+#[cfg(feature = "full")]
+pub mod replay;
 #[cfg(feature = "full")]
 pub mod reproduce;
 #[cfg(feature = "full")]
@@ -33,6 +37,8 @@ pub mod serve;
 pub mod simulate;
 #[cfg(feature = "full")]
 pub mod stream;
+#[cfg(feature = "full")]
+pub mod sweep;
 #[cfg(feature = "full")]
 pub mod task;
 #[cfg(feature = "full")]

@@ -1,7 +1,8 @@
 //! `headtime profiles`: lists the built-in drives, prints a profile as TOML, measures its service
-//! times, compares two profiles.
+//! times, compares two profiles, exports figures for other schedulers.
 
 pub mod compare;
+pub mod export;
 pub mod measure;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ enum What {
     },
     Measure(measure::Measure),
     Compare(compare::Compare),
+    Export(export::Export),
 }
 
 /// Runs the command.
@@ -42,6 +44,7 @@ pub fn run(args: &Profiles) -> Result<(), Failure> {
         Some(What::Show { name }) => show(name, args.json),
         Some(What::Measure(measure)) => measure::run(measure, args.json),
         Some(What::Compare(compare)) => compare::run(compare, args.json),
+        Some(What::Export(export)) => export::run(export, args.json),
         None => list(args.json),
     }
 }

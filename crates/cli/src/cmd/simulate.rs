@@ -7,22 +7,20 @@ use std::time::Instant;
 
 use clap::Args;
 use headtime_disk::Time;
-use headtime_disk::profile::{Bounds, Profile};
+use headtime_disk::profile::{self, Bounds, Profile};
 use headtime_host::whole_file::WholeFile;
-use headtime_sched::streams::GuaranteeConfig as Promises;
-use headtime_sched::{Order, Placement, TaskEvent};
+use headtime_sched::TaskEvent;
 use headtime_sim::observe::Observer;
 use headtime_sim::perfetto;
-use headtime_sim::result::{About, NotFilled, ResponseMs, SimResult};
+use headtime_sim::result::{NotFilled, ResponseMs, SimResult};
 use headtime_sim::run::Limits;
-use headtime_sim::scenario::Scenario;
-use headtime_sim::simulate::{DEPTH, Setup, SimError, Simulation};
+use headtime_sim::scenario::{DEFAULT_DISK, Prepared, Scenario};
 use headtime_sim::stats::{Done, Stats};
 use headtime_sim::timeline::Timeline;
-use headtime_sim::workload::Workload;
+use headtime_sim::workload::Refusals;
+use headtime_study::tables::{Requests, TableFile, requests_schema};
 
 use crate::failure::Failure;
-use crate::grounds::Stated;
 use crate::screen::{self, Bar, columns};
 use crate::{drive, figures, promises, words};
 
@@ -45,10 +43,12 @@ pub struct Simulate {
     /// Write the head's activity and each request as Chrome trace JSON, which ui.perfetto.dev opens
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     perfetto: Option<PathBuf>,
+    /// Write one row per request as Parquet: its times, and its predicted and observed head time
+    /// (docs/sweeps.md)
+    #[arg(long, value_name = "FILE", value_parser = figures::output())]
+    requests_out: Option<PathBuf>,
 }
 
-/// Default duration of a workload without end, virtual seconds.
-const SECONDS: f64 = 60.0;
 /// Most requests in a Perfetto export: about what its viewer opens without delay.
 const MAX_EXPORTED_REQUESTS: usize = 200_000;
 
@@ -56,104 +56,65 @@ const MAX_EXPORTED_REQUESTS: usize = 200_000;
 pub fn run(args: &Simulate) -> Result<(), Failure> {
     let scenario = scenario(args)?;
     scenario.check().map_err(Failure::input)?;
-    let name = scenario.disk.clone().unwrap_or_else(|| "atlas10k".into());
-    let mut profile = drive::find(&name).map_err(|e| match e {
+    let name = scenario.disk.as_deref().unwrap_or(DEFAULT_DISK);
+    let profile = drive::find(name).map_err(|e| match e {
         Failure::Input(why) => Failure::Input(scenario.fault_at("disk", why)),
         other => other,
     })?;
-    let seed = scenario.seed.unwrap_or(1);
-    let scheduling = scenario.scheduling().map_err(Failure::input)?;
-    let admit = scenario.policy().map_err(Failure::input)?;
-    let guarantees = guarantees(&scenario, &mut profile, &name, args.assume.as_ref())?;
-    let mut setup =
-        Setup { scheduling, admit, guarantees, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
-    if let Some(fill) = scenario.fill(seed).map_err(Failure::input)? {
-        setup = setup.filled(fill);
-    } else {
-        // Gap filling inside the drive is compared with the same drive without filling.
-        let inside = scenario.placement().map_err(Failure::input)? != Placement::Host;
-        setup.drive.inside |= inside;
-    }
-    setup.drive.noise = scenario.noise().map_err(Failure::input)?;
-    setup.write_cache = scenario.write_cache().map_err(Failure::input)?;
-    let simulation = Simulation::new(&setup).map_err(|e| {
-        let key = if matches!(e, SimError::Model { .. }) { "disk" } else { "depth" };
-        Failure::Input(scenario.fault_at(key, e))
-    })?;
-    let mut workload = scenario.workload(simulation.target(), seed).map_err(Failure::input)?;
-    let mut background = scenario.background(simulation.target()).map_err(Failure::input)?;
-    let mut limits = scenario.limits().map_err(Failure::input)?;
-    if workload.endless() && limits == Limits::default() {
-        let default = Scenario { seconds: Some(SECONDS), ..Scenario::default() };
-        limits = default.limits().map_err(Failure::input)?;
+    let prepared = Prepared::new(&scenario, profile, args.assume.as_ref()).map_err(Failure::input)?;
+    if let Some(promised) = prepared.promised() {
+        promises::note_measured(prepared.profile(), &promised.measured);
+        // The bounds of a built-in drive are the virtual drive's own.
+        if profile::builtin_names().all(|known| known != name) || args.assume.is_some() {
+            let bounds = promised.grounds.bounds();
+            bounds.iter().for_each(|bound| screen::note(&format!("promises rest on a stated bound: {bound}")));
+        }
     }
     // Created before the run, so that an unwritable file is reported at once.
     let export = args.perfetto.as_deref().map(WholeFile::create).transpose()?;
+    let mut table = match &args.requests_out {
+        Some(path) => Some(TableFile::create(path, requests_schema()).map_err(Failure::input)?),
+        None => None,
+    };
     // An explicit `none` needs no warning.
     if let (Some(fill), None) = (scenario.fill.as_deref().filter(|f| *f != "none"), &scenario.background) {
         screen::note(&format!(
             "warning: fill {fill} was given, but no background: there is nothing to read in the gaps"
         ));
     }
+    let limits = *prepared.limits();
     let timeline = export.is_some().then(|| Timeline::new(MAX_EXPORTED_REQUESTS, limits.until));
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
-    let mut watch = (timeline, Watch::new(&limits, simulation.target().capacity));
-    let stats = simulation
-        .run_with(&mut *workload, &mut *background, limits, Some(&clock), &mut watch)
-        .map_err(Failure::input)?;
-    let wall_seconds = began.elapsed().as_secs_f64();
-    let (timeline, watch) = watch;
-    drop(watch);
+    let profile = prepared.profile().clone();
+    let mut written = Ok(());
+    let mut give = |rows| {
+        if let (Some(table), Ok(())) = (&mut table, &written) {
+            written = table.write(&rows);
+        }
+    };
+    let rows = if args.requests_out.is_some() { Some(Requests::new(&mut give)) } else { None };
+    let bar = Watch::new(&limits, prepared.simulation().target().capacity);
+    let mut watch = ((timeline, rows), bar);
+    let outcome = prepared.run(Some(&clock), &mut watch).map_err(Failure::input)?;
+    let ((timeline, rows), bar) = watch;
+    drop(bar);
+    if let Some(rows) = rows {
+        rows.finish();
+    }
+    written.map_err(Failure::input)?;
+    if let Some(table) = table {
+        table.finish().map_err(Failure::input)?;
+    }
     if let (Some(timeline), Some(mut file)) = (timeline, export) {
         write(&timeline, &profile, &mut file, args)?;
         file.finish()?;
     }
-    refusals(&*workload);
-    let about = About {
-        disk: profile.name.clone(),
-        seed,
-        sector_bytes: profile.sector_bytes,
-        wall_seconds: Some(wall_seconds),
-        depth: simulation.depth(),
-        model_bytes: simulation.model_bytes(),
-        media_bytes_per_second: simulation.media_bytes_per_second(),
-    };
-    let mut result = SimResult::new(&about, &stats);
-    result.foreground.measures =
-        workload.measures().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    refusals(&outcome.stats.refused);
     if args.json {
-        return screen::print(&format!("{}\n", result.to_json()));
+        return screen::print(&format!("{}\n", outcome.result.to_json()));
     }
-    screen::print(&text(&profile, &result, &stats))
-}
-
-/// Sets up the guarantees of streams, if the policy gives any.
-fn guarantees(
-    scenario: &Scenario,
-    profile: &mut Profile,
-    name: &str,
-    assumed: Option<&Bounds>,
-) -> Result<Option<Promises>, Failure> {
-    let Some(exhausted) = scenario.guarantees().map_err(Failure::input)? else {
-        return match assumed {
-            Some(_) => {
-                Err(Failure::Input("--assume: expected admit das beside it, found a run without promises".into()))
-            }
-            None => Ok(None),
-        };
-    };
-    let streams = scenario.streams().map_err(Failure::input)?;
-    let sizes: Vec<u64> = streams.iter().map(|s| s.pattern.size.longest_bytes()).collect();
-    let outstanding = scenario.depth.unwrap_or(DEPTH).min(profile.electronics.queue.depth);
-    let mandatory = streams.iter().find(|s| s.quality.is_mandatory()).map(|s| format!("the stream {}", s.name));
-    let drive = promises::Drive::simulated(name, outstanding, Stated::on_command_line(assumed));
-    let (setup, grounds) = drive.setup(profile, &sizes, exhausted, mandatory.as_deref())?;
-    // The bounds of a built-in drive are the virtual drive's own.
-    if drive.measured.is_none() || assumed.is_some() {
-        grounds.bounds().iter().for_each(|bound| screen::note(&format!("promises rest on a stated bound: {bound}")));
-    }
-    Ok(Some(setup))
+    screen::print(&text(&profile, &outcome.result, &outcome.stats))
 }
 
 /// Combines the flags with the scenario file; flags override it.
@@ -176,8 +137,10 @@ fn write(timeline: &Timeline, profile: &Profile, file: &mut WholeFile, args: &Si
 }
 
 /// Reports requests beyond the drive's capacity, which are not run.
-fn refusals(workload: &dyn Workload) {
-    let Some(r) = workload.refusals().filter(|r| r.count > 0) else { return };
+fn refusals(r: &Refusals) {
+    if r.count == 0 {
+        return;
+    }
     let lines: Vec<String> = r.lines.iter().map(u64::to_string).collect();
     screen::note(&format!(
         "{} requests lie beyond the drive's last sector and were refused (first lines: {})",

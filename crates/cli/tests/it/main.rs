@@ -9,4 +9,5 @@ mod inputs;
 mod output;
 mod profiles_compare;
 mod qualities;
+mod studies;
 mod usage;

@@ -14,8 +14,8 @@ use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::watch::Unwatched;
 use headtime_probe::{Options, THOROUGH_REQUESTS, characterize};
 
-use super::scaled_drives::narrowed;
 use crate::experiment::{Run, RunError, Spec, failed};
+use headtime_sim::scaled_drives::narrowed;
 
 /// Error of the spindle's period relative to the profile, parts per million: more than the 10 ppm
 /// to which it must be found (P1), and no round figure.

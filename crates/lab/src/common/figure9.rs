@@ -3,7 +3,7 @@
 //! The basis of experiments F7, F8, F9 and F10. The paper does not say which part of a scan it
 //! plots; it mentions one read of the whole disk (section 5.1) and steady-state progress (section
 //! 1). So every point is a whole scan, including the slow end. In a shortened run the drive has one
-//! cylinder in twenty ([`super::scaled_drives`]), so that a whole scan takes minutes.
+//! cylinder in twenty ([`headtime_sim::scaled_drives`]), so that a whole scan takes minutes.
 
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::{Algorithm, Order};

@@ -9,7 +9,6 @@
 //! | [`load_run`] | a load on a built-in drive |
 //! | [`policy_run`] | the benchmark suite under an ADMIT policy |
 //! | [`predictions`] | random requests, and the errors of predicted head times |
-//! | [`scaled_drives`] | drives with denser tracks, or more or fewer cylinders or surfaces |
 //! | [`scan_bound`] | a lower bound of a scan's duration |
 //! | [`scan_run`] | background work under an endless foreground |
 //! | [`scans`] | scans of a whole disk under `oltp`, once per seed |
@@ -22,7 +21,6 @@ pub(crate) mod hot_files;
 pub(crate) mod load_run;
 pub(crate) mod policy_run;
 pub(crate) mod predictions;
-pub(crate) mod scaled_drives;
 pub(crate) mod scan_bound;
 pub(crate) mod scan_run;
 pub(crate) mod scans;

@@ -13,10 +13,10 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, SizeSpec, Think, oltp};
 
 use super::characterised_drive::{self, By, Subject};
-use super::scaled_drives::narrowed;
 use super::scan_bound::{Bound, GapBound, SHARES};
 use super::scan_run::{self, DriveBehaviour, ScanRun};
 use crate::experiment::{Run, RunError, Spec, failed};
+use headtime_sim::scaled_drives::narrowed;
 
 /// The parameters of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -34,9 +34,9 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::{MICRO_OUTSTANDING, Population, freeblock_micro};
 
 use super::zone_scan::{Cut, ZoneScan, zone_bounds};
-use crate::common::scaled_drives;
 use crate::common::scan_run::ScanRun;
 use crate::experiment::{Findings, Run, RunError, Spec, failed};
+use headtime_sim::scaled_drives;
 
 /// The drive.
 pub(crate) const DRIVE: &str = "cheetah36es";

@@ -1,7 +1,7 @@
 //! S12: larger disks: denser tracks cost nothing, more tracks less than their capacity.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.7, figure 12: the Cheetah 36ES with twice the linear
-//! density, twice the cylinders or twice the surfaces ([`crate::common::scaled_drives`] states what
+//! density, twice the cylinders or twice the surfaces ([`headtime_sim::scaled_drives`] states what
 //! scales), scanned with Angle-EP-Frag. The scans are described in [`super::algorithm_comparison`].
 
 use headtime_disk::profile::Profile;
@@ -10,8 +10,8 @@ use headtime_sched::Algorithm;
 
 use super::algorithm_comparison::{self, AT_8_PERCENT, CYLINDER_REDUCTION, Key, UNIT};
 use super::zone_scan::Cut;
-use crate::common::scaled_drives;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
+use headtime_sim::scaled_drives;
 
 /// The experiment.
 pub(crate) const S12: Experiment = Experiment { spec: &SPEC, steps: NAMES.len() as u64, run };

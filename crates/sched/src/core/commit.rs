@@ -199,6 +199,15 @@ impl Core {
         self.commit.is_time(Time(free_at.0.saturating_sub(ahead.0)), self.now)
     }
 
+    /// Returns whether it is time to choose among requests that wait outside the core
+    /// ([`crate::Custom`]): shortly before the head becomes free for a read.
+    pub(super) fn is_time_to_choose(&mut self) -> bool {
+        let Some(free_at) = self.predictor.head_free_at().filter(|_| self.commit.late) else { return true };
+        let last = self.predictor.last_kind();
+        let ahead = lead_in(&self.model, last, Kind::Read).saturating_sub(between(&self.model, last, Kind::Read));
+        self.commit.is_time(Time(free_at.0.saturating_sub(ahead.0)), self.now)
+    }
+
     /// Returns until when an idle drive reads ahead, if ORDER's choice does not benefit from it.
     /// `None` with streams: they count a drive without commands as free.
     fn reads_on_until(&mut self) -> Option<Time> {

@@ -1,6 +1,6 @@
 //! Builds a scenario's workload for a disk.
 
-use super::{Scenario, TaskTable};
+use super::{Scenario, TaskTable, values};
 use crate::traces::{self, RECORDING, ReadOptions, Recording, TraceError, TraceFormat};
 use crate::workload::suite::named::{self, Named};
 use crate::workload::{
@@ -59,8 +59,14 @@ impl Scenario {
                 return Ok(Box::new(Playback::new(recording, target, self.mode()?)?));
             }
             let options = ReadOptions { device: self.device, ..ReadOptions::default() };
-            let reader = traces::open(path, TraceFormat::from_name(format)?, options);
-            return Ok(Box::new(Replay::new(reader.map_err(unreadable)?, target, self.mode()?, Beyond::Refuse)?));
+            let format = TraceFormat::from_name(format)?;
+            let beyond = match &self.beyond {
+                Some(how) => values::beyond(how)?,
+                None if format.is_folded() => Beyond::Wrap,
+                None => Beyond::Refuse,
+            };
+            let reader = traces::open(path, format, options).map_err(unreadable)?;
+            return Ok(Box::new(Replay::new(reader, target, self.mode()?, beyond)?));
         }
         if let Some(name) = self.workload.as_deref().filter(|w| named::is_suite(w)) {
             return Ok(Box::new(Named::parse(name)?.suite(target, seed).with_host(host, seed)));

@@ -5,7 +5,7 @@
 use headtime_sched::Policy;
 
 use super::source::Source;
-use super::{Scenario, filling};
+use super::{Scenario, filling, values};
 use crate::simulate::Scheduling;
 use crate::traces::{RECORDING, TraceFormat};
 use crate::workload::suite::named::{self, Named};
@@ -42,6 +42,7 @@ impl Scenario {
             ("depth", Scenario { depth: self.depth, ..nothing() }),
             ("workload", Scenario { workload: self.workload.clone(), ..nothing() }),
             ("replay", Scenario { replay: self.replay.clone(), ..trace() }),
+            ("beyond", Scenario { beyond: self.beyond.clone(), ..trace() }),
             ("trace_format", Scenario { trace_format: self.trace_format.clone().or(trace().trace_format), ..trace() }),
             ("task", Scenario { task: self.task.clone(), ..nothing() }),
             ("stream", Scenario { stream: self.stream.clone(), ..nothing() }),
@@ -171,10 +172,11 @@ impl Scenario {
 
     fn check_trace(&self) -> Check {
         if self.trace.is_none() {
-            let settings: [(bool, &[&str], &str); 3] = [
+            let settings: [(bool, &[&str], &str); 4] = [
                 (self.trace_format.is_some(), &[], "a trace format"),
                 (self.device.is_some(), &["device"], "a device"),
                 (self.replay.is_some(), &[], "a way of replaying"),
+                (self.beyond.is_some(), &["beyond"], "beyond"),
             ];
             for (given, keys, what) in settings {
                 if given {
@@ -191,6 +193,12 @@ impl Scenario {
             }
             Some(RECORDING) | None => {}
             Some(f) => _ = TraceFormat::from_name(f)?,
+        }
+        if let Some(beyond) = &self.beyond {
+            values::beyond(beyond).about(&["beyond"])?;
+            if self.trace_format.as_deref() == Some(RECORDING) {
+                return conflict(&["beyond"], "beyond was given: a recording has the size of its disk");
+            }
         }
         self.mode().map(|_| ())
     }

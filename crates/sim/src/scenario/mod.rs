@@ -29,9 +29,11 @@
 
 mod build;
 mod checks;
+mod disk;
 pub mod filling;
 #[cfg(feature = "clap")]
 pub mod flags;
+mod prepared;
 mod settings;
 mod source;
 mod stream_table;
@@ -41,6 +43,8 @@ mod tests;
 mod toml_error;
 mod values;
 
+pub use disk::{DEFAULT_DISK, DiskError, load as load_disk};
+pub use prepared::{Outcome, PrepareError, Prepared};
 pub use settings::Scenario;
 pub use source::Source;
 pub use stream_table::StreamTable;
@@ -81,6 +85,15 @@ pub fn beside(folder: &Path, disk: String) -> String {
     file.display().to_string()
 }
 
+/// Gives an error of settings that are in no file the place that they came from.
+fn in_place(e: WorkloadError, place: &str) -> WorkloadError {
+    let message = match e {
+        WorkloadError::Scenario { message, .. } => message,
+        e => e.to_string(),
+    };
+    WorkloadError::Scenario { place: place.to_owned(), message }
+}
+
 impl Scenario {
     /// Parses a scenario and checks each setting. Errors have file and line.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, WorkloadError> {
@@ -111,6 +124,36 @@ impl Scenario {
         Ok(s)
     }
 
+    /// Makes a scenario of settings that were put together, such as those of one of many runs, and
+    /// checks them. A relative trace or profile is relative to `folder`. Errors begin with `place`.
+    pub fn from_table(settings: toml::Table, folder: &Path, place: &str) -> Result<Scenario, WorkloadError> {
+        let s = Scenario::part_of_table(settings, folder, place)?;
+        s.check().map_err(|e| in_place(e, place))?;
+        Ok(s)
+    }
+
+    /// Makes settings of a table that others are to complete, and checks only their types.
+    pub fn part_of_table(settings: toml::Table, folder: &Path, place: &str) -> Result<Scenario, WorkloadError> {
+        let mut s = Scenario::read_table(settings, place)?;
+        s.trace = s.trace.map(|trace| folder.join(trace));
+        s.disk = s.disk.map(|disk| beside(folder, disk));
+        Ok(s)
+    }
+
+    /// Checks each of these settings alone, whether or not they go together. Errors begin with
+    /// `place`.
+    pub fn check_each(settings: toml::Table, place: &str) -> Result<(), WorkloadError> {
+        let s = Scenario::read_table(settings, place)?;
+        s.check_settings(&Source::default()).map_err(|e| in_place(e, place))
+    }
+
+    fn read_table(settings: toml::Table, place: &str) -> Result<Scenario, WorkloadError> {
+        toml::Value::Table(settings).try_into().map_err(|e: toml::de::Error| WorkloadError::Scenario {
+            place: place.to_owned(),
+            message: toml_error::of_value(&e),
+        })
+    }
+
     /// Merges this scenario's settings over a file's: flags over a file. Workload, trace and tasks
     /// are alternatives, and so are the limits of a run: flags that give one replace the file's.
     pub fn over(self, mut file: Scenario) -> Scenario {
@@ -118,7 +161,7 @@ impl Scenario {
         let source = std::mem::take(&mut file.source);
         if self.workload.is_some() || self.trace.is_some() || !self.task.is_empty() {
             (file.workload, file.trace, file.trace_format) = (None, None, None);
-            (file.device, file.replay) = (None, None);
+            (file.device, file.replay, file.beyond) = (None, None, None);
             file.task.clear();
         }
         if self.seconds.is_some() || self.requests.is_some() || self.until_scanned.is_some() {

@@ -44,6 +44,9 @@ macro_rules! settings {
         }
 
         impl Scenario {
+            /// The keys of a scenario's file, `task` and `stream` included.
+            pub const KEYS: &'static [&'static str] = &[$(stringify!($key),)* "task", "stream"];
+
             /// Returns the keys that are set.
             pub(super) fn given(&self) -> Vec<&'static str> {
                 let all = [
@@ -91,6 +94,12 @@ settings! {
     /// Only the trace's requests to this device
     #[flag(value_name = "N", value_parser = flags::device, allow_negative_numbers = true, display_order = 4)]
     device: u32,
+
+    /// Where requests of a trace go whose volume is not as large as the drive: refuse (those beyond
+    /// the drive are refused and counted), wrap (modulo the drive), spread:SIZE (a volume of SIZE
+    /// over the whole drive) [default: refuse; thesios-csv: wrap]
+    #[flag(value_name = "HOW", display_order = 4)]
+    beyond: String,
 
     /// When recorded requests arrive: open (at their recorded times), closed (the recorded gap
     /// after the previous completion; in a recording, after the completion that its client waited

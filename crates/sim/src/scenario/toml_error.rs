@@ -17,6 +17,12 @@ pub(super) fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadErro
     WorkloadError::Scenario { place, message: in_plain_words(e.message(), value, line) }
 }
 
+/// The same for a value that is in no file.
+pub(super) fn of_value(e: &toml::de::Error) -> String {
+    let found = e.message().split_once(": ").and_then(|(_, rest)| rest.rsplit_once(", expected "));
+    in_plain_words(e.message(), found.map_or("another value", |(found, _)| found), "")
+}
+
 /// Rewrites `message` without terms of the programming language or of TOML's grammar. `value` is
 /// the value that it refers to, `line` the whole line.
 fn in_plain_words(message: &str, value: &str, line: &str) -> String {

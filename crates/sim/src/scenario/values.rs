@@ -9,7 +9,7 @@ use headtime_sched::streams::{QUALITY_FORMAT, Quality, parse_period, parse_quali
 use serde::Deserialize;
 use toml::Value;
 
-use crate::workload::shown;
+use crate::workload::{Beyond, WorkloadError, shown, unknown};
 
 /// A number, or a word in place of one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -127,4 +127,33 @@ impl TryFrom<Value> for Sizes {
 
 fn found(value: &Value) -> String {
     shown(value.to_string())
+}
+
+/// Parses `beyond`: `refuse`, `wrap`, or `spread:SIZE`, with the volume's size in bytes or with a
+/// suffix.
+pub(super) fn beyond(text: &str) -> Result<Beyond, WorkloadError> {
+    match text.split_once(':') {
+        None if text == "refuse" => Ok(Beyond::Refuse),
+        None if text == "wrap" => Ok(Beyond::Wrap),
+        Some(("spread", size)) => bytes(size).and_then(Beyond::spread).ok_or_else(|| {
+            WorkloadError::range("SIZE of beyond spread:SIZE", format!("\"{size}\""), "1 MiB", "2^63 bytes")
+        }),
+        _ => Err(unknown("way of placing requests beyond the drive", text, &Beyond::FORMS)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_of_placing_are_parsed_and_others_refused_with_the_list() {
+        assert_eq!(beyond("refuse").unwrap(), Beyond::Refuse);
+        assert_eq!(beyond("wrap").unwrap(), Beyond::Wrap);
+        assert_eq!(beyond("spread:40g").unwrap(), Beyond::Spread(40 << 21));
+        for wrong in ["", "spread", "spread:", "spread:0", "spread:-1", "wrap:1", "fold"] {
+            let e = beyond(wrong).unwrap_err().to_string();
+            assert!(e.contains("spread:SIZE"), "{wrong}: {e}");
+        }
+    }
 }

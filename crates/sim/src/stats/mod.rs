@@ -75,6 +75,8 @@ pub enum End {
     Scanned,
     /// The drive no longer responds.
     DeadDrive,
+    /// An observer asked for it.
+    Stopped,
 }
 
 /// Statistics of a run.

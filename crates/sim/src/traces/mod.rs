@@ -2,11 +2,14 @@
 //!
 //! A [`Reader`] reads a text file line by line in constant memory and yields [`Record`]s. Invalid
 //! input is an error with file and line, and with what was expected and found. Blank lines and
-//! lines that begin with `#` are skipped in every format. Time starts at a file's first request,
-//! whatever the format's clock, and ends [`LONGEST_TRACE_DAYS`] later: later requests are refused.
-//! A last line without a line end is read if it is complete.
+//! lines that begin with `#` are skipped in every format of text. A file may be compressed with
+//! gzip or zstd. Time starts at a file's first request, whatever the format's clock, and ends
+//! [`LONGEST_TRACE_DAYS`] later: later requests are refused. A last line without a line end is read
+//! if it is complete.
 
+mod alibaba_csv;
 mod blkparse;
+mod compressed;
 mod disksim_ascii;
 mod disksim_validate;
 mod fio_iolog;
@@ -15,15 +18,19 @@ mod msr_csv;
 mod plain_csv;
 mod reader;
 mod recording;
+mod spc;
 mod systor_csv;
 mod tencent_csv;
 pub mod text;
+mod thesios_csv;
+mod vscsi;
 
 use std::collections::VecDeque;
 
 use headtime_disk::{Dur, Kind, Time};
 
-pub use reader::{LONGEST_TRACE_DAYS, Reader, open};
+pub use compressed::Input;
+pub use reader::{LONGEST_TRACE_DAYS, Reader, open, open_text};
 pub use recording::{RECORDING, Recorded, Recording};
 use text::Bad;
 
@@ -133,13 +140,21 @@ pub enum TraceFormat {
     SystorCsv,
     /// `Timestamp,Offset,Size,IOType,VolumeID` (Tencent CBS).
     TencentCsv,
+    /// `device_id,opcode,offset,length,timestamp` (Alibaba's block traces).
+    AlibabaCsv,
+    /// Google's traces of single disks, by Thesios: columns by a heading.
+    ThesiosCsv,
+    /// `ASU,LBA,Size,Opcode,Timestamp` (SPC; UMass Financial and WebSearch).
+    Spc,
+    /// Binary records of VMware's vSCSI layer (CloudPhysics).
+    Vscsi,
     /// `time_ms,op,lbn,sectors`, with or without that heading.
     PlainCsv,
 }
 
 impl TraceFormat {
     /// All formats with their names.
-    pub const ALL: [(&'static str, TraceFormat); 9] = [
+    pub const ALL: [(&'static str, TraceFormat); 13] = [
         ("disksim-validate", TraceFormat::DisksimValidate),
         ("disksim-ascii", TraceFormat::DisksimAscii),
         ("mqsim", TraceFormat::Mqsim),
@@ -148,6 +163,10 @@ impl TraceFormat {
         ("fio-iolog", TraceFormat::FioIolog),
         ("systor-csv", TraceFormat::SystorCsv),
         ("tencent-csv", TraceFormat::TencentCsv),
+        ("alibaba-csv", TraceFormat::AlibabaCsv),
+        ("thesios-csv", TraceFormat::ThesiosCsv),
+        ("spc", TraceFormat::Spc),
+        ("vscsi", TraceFormat::Vscsi),
         ("plain-csv", TraceFormat::PlainCsv),
     ];
 
@@ -172,6 +191,12 @@ impl TraceFormat {
         Self::ALL.iter().find(|(_, f)| *f == self).map_or("", |(n, _)| n)
     }
 
+    /// Returns whether its places are those of a volume larger than any drive, and are folded onto
+    /// the drive.
+    pub fn is_folded(self) -> bool {
+        self == TraceFormat::ThesiosCsv
+    }
+
     fn parser(self, options: &ReadOptions) -> Box<dyn LineFormat> {
         match self {
             TraceFormat::DisksimValidate => Box::new(disksim_validate::DisksimValidate::new(options.gap)),
@@ -182,6 +207,10 @@ impl TraceFormat {
             TraceFormat::FioIolog => Box::new(fio_iolog::FioIolog::default()),
             TraceFormat::SystorCsv => Box::new(systor_csv::SystorCsv::default()),
             TraceFormat::TencentCsv => Box::new(tencent_csv::TencentCsv::default()),
+            TraceFormat::AlibabaCsv => Box::new(alibaba_csv::AlibabaCsv::default()),
+            TraceFormat::ThesiosCsv => Box::new(thesios_csv::ThesiosCsv::default()),
+            TraceFormat::Spc => Box::new(spc::Spc::default()),
+            TraceFormat::Vscsi => Box::new(vscsi::Vscsi::default()),
             TraceFormat::PlainCsv => Box::new(plain_csv::PlainCsv::default()),
         }
     }
@@ -227,8 +256,21 @@ enum Parsed {
     End,
 }
 
+/// What a parser reads at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// A line.
+    Line,
+    /// So many bytes, fewer only at the end of the file.
+    Bytes(usize),
+}
+
 /// A format's parser: lines in, records out. A line may give zero, one or several records.
 trait LineFormat {
+    /// Returns what it reads next.
+    fn unit(&self) -> Unit {
+        Unit::Line
+    }
     /// Parses a line without its line end; never blank, never a comment.
     fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad>;
     /// Ends the file: records that were held back are appended.
@@ -319,14 +361,15 @@ pub(crate) mod tests {
 
     #[test]
     fn an_empty_file_is_an_error_that_says_what_was_expected() {
-        for (name, format) in TraceFormat::ALL {
+        // Binary records have no comments.
+        for (name, format) in TraceFormat::ALL.into_iter().filter(|(_, format)| *format != TraceFormat::Vscsi) {
             let e = error(format, "\n# nothing\n");
             assert!(e.contains("expected") && e.contains("no request in 2 lines"), "{name}: {e}");
         }
     }
 
     #[test]
-    fn compressed_input_is_named() {
+    fn compressed_input_that_was_not_opened_as_a_file_is_named() {
         let e = Reader::new(&[0x1f, 0x8b, 8, 0, 0][..], "t.gz".to_owned(), TraceFormat::MsrCsv, ReadOptions::default())
             .read_all()
             .unwrap_err()
@@ -343,7 +386,7 @@ pub(crate) mod tests {
 
     /// A line of each format that arrives at `{t}` in the format's unit, and the number of these
     /// units per day.
-    const AT: [(TraceFormat, &str, u64); 8] = [
+    const AT: [(TraceFormat, &str, u64); 10] = [
         (TraceFormat::DisksimAscii, "{t} 0 8 8 1\n", 86_400_000),
         (TraceFormat::Mqsim, "{t} 0 8 8 1\n", 86_400_000_000_000),
         (TraceFormat::Blkparse, "8,0 0 1 {t} 1 Q R 8 + 8 [a]\n", 86_400),
@@ -351,6 +394,8 @@ pub(crate) mod tests {
         (TraceFormat::FioIolog, "{t} /f read 0 512\n", 86_400_000_000),
         (TraceFormat::SystorCsv, "{t},0.1,R,4,8192,4096\n", 86_400),
         (TraceFormat::TencentCsv, "{t},8,8,0,1\n", 86_400),
+        (TraceFormat::AlibabaCsv, "0,R,4096,512,{t}\n", 86_400_000_000),
+        (TraceFormat::Spc, "0,8,512,R,{t}\n", 86_400),
         (TraceFormat::PlainCsv, "{t},R,8,8\n", 86_400_000),
     ];
 

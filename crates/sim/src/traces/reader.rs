@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 use std::path::Path;
 
 use headtime_disk::{Dur, Time};
 
+use super::compressed::{self, Input};
 use super::text::Bad;
-use super::{Gap, LineFormat, Parsed, ReadOptions, Record, TraceError, TraceFormat, TraceReader};
+use super::{Gap, LineFormat, Parsed, ReadOptions, Record, TraceError, TraceFormat, TraceReader, Unit};
 
 /// Maximum length of a line; a longer one is not text.
 const LONGEST_LINE: u64 = 64 * 1024;
@@ -41,13 +42,18 @@ pub struct Reader<R> {
     elapsed: Dur,
 }
 
-/// Opens a file.
-pub fn open(path: &Path, format: TraceFormat, options: ReadOptions) -> Result<Reader<BufReader<File>>, TraceError> {
+/// Opens a file, which may be compressed with gzip or zstd.
+pub fn open(path: &Path, format: TraceFormat, options: ReadOptions) -> Result<Reader<Input>, TraceError> {
     let file = path.display().to_string();
-    match open_file(path) {
-        Ok(f) => Ok(Reader::new(BufReader::with_capacity(256 * 1024, f), file, format, options)),
+    match open_file(path).and_then(compressed::open) {
+        Ok(input) => Ok(Reader::new(input, file, format, options)),
         Err(source) => Err(TraceError::Io { file, source }),
     }
+}
+
+/// Opens a file of text, which may be compressed, for reading by lines.
+pub fn open_text(path: &Path) -> std::io::Result<std::io::Lines<Input>> {
+    Ok(open_file(path).and_then(compressed::open)?.lines())
 }
 
 /// Opens a file that is not a directory: a directory could be opened but not read.
@@ -101,6 +107,14 @@ impl<R: BufRead> Reader<R> {
     /// Reads one line into the buffer, without its end; false at the end of the file.
     fn fill(&mut self) -> Result<bool, TraceError> {
         self.buffer.clear();
+        if let Unit::Bytes(n) = self.format.unit() {
+            let read = (&mut self.input)
+                .take(n as u64)
+                .read_to_end(&mut self.buffer)
+                .map_err(|source| TraceError::Io { file: self.file.clone(), source })?;
+            self.number += 1;
+            return Ok(read > 0);
+        }
         let read = (&mut self.input)
             .take(LONGEST_LINE)
             .read_until(b'\n', &mut self.buffer)
@@ -110,10 +124,7 @@ impl<R: BufRead> Reader<R> {
         }
         self.number += 1;
         if self.number == 1 && self.buffer.starts_with(&[0x1f, 0x8b]) {
-            return Err(self.bad(Bad {
-                expected: self.format.shape().into(),
-                found: "gzip-compressed data; decompress it first".into(),
-            }));
+            return Err(self.bad(Bad { expected: self.format.shape().into(), found: "gzip-compressed data".into() }));
         }
         if self.buffer.last() == Some(&b'\n') {
             self.buffer.pop();
@@ -132,13 +143,14 @@ impl<R: BufRead> Reader<R> {
     /// Reads until a record is ready or the file ends.
     fn advance(&mut self) -> Result<(), TraceError> {
         while self.out.is_empty() && !self.over {
+            let unit = self.format.unit();
             if !self.fill()? {
                 self.format.finish(&mut self.out);
                 self.over = true;
                 break;
             }
             let line = self.buffer.trim_ascii_start();
-            if line.is_empty() || line[0] == b'#' {
+            if unit == Unit::Line && (line.is_empty() || line[0] == b'#') {
                 continue;
             }
             match self.format.line(&self.buffer, self.number, &mut self.out) {

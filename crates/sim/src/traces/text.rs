@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 /// Number of columns kept per line; further ones (a process name with spaces) are only counted.
-const KEPT_COLUMNS: usize = 16;
+const KEPT_COLUMNS: usize = 20;
 
 /// Why a line is invalid. The reader adds file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 //! [`GroupSpec`], so that an experiment can start from a name and change a figure.
 
 mod beside;
+mod beyond;
 mod closed;
 mod contract;
 pub mod das;
@@ -25,6 +26,7 @@ pub mod suite;
 pub mod variates;
 
 pub use beside::{Beside, FOREGROUND, Pace, READER, ReaderSpec, SCAN};
+pub use beyond::Beyond;
 pub use closed::closed;
 pub(crate) use contract::{About, shown, unknown};
 pub use contract::{Ask, Target, Workload, WorkloadError};
@@ -37,7 +39,7 @@ pub use open::open;
 pub use playback::Playback;
 pub use population::{Arrivals, Gaps, GroupSpec, Population, Think};
 pub use random::{local_4k, random_4k, random_40k};
-pub use replay::{Beyond, Mode, Refusals, Replay};
+pub use replay::{Mode, Refusals, Replay};
 pub use size::SizeSpec;
 pub use streams::{BEST_EFFORT, FIRST_STREAM, MOST_STREAMS, StreamCall, StreamSpec, Streams, stream_of};
 

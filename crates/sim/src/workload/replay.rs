@@ -3,6 +3,7 @@
 
 use headtime_disk::{Dur, Kind, Time};
 
+use super::beyond::Beyond;
 use super::{Ask, Target, Workload, WorkloadError};
 use crate::traces::{Gap, Record, TraceReader};
 
@@ -19,16 +20,6 @@ pub enum Mode {
     /// has only arrival times, the gap is the interarrival time minus the measured response, if
     /// there is one.
     Closed,
-}
-
-/// Handling of a request beyond the disk's capacity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Beyond {
-    /// Refuse it, count it, record the first lines, continue.
-    #[default]
-    Refuse,
-    /// Stop with an error.
-    Stop,
 }
 
 /// Number of refused requests whose lines are recorded.
@@ -104,9 +95,9 @@ impl<T: TraceReader> Replay<T> {
                     _ => Ok(None),
                 };
             };
-            if record.lbn + u64::from(record.count) <= self.capacity {
+            if let Some(lbn) = self.beyond.place(record.lbn, record.count, self.capacity) {
                 self.delivered += 1;
-                return Ok(Some(record));
+                return Ok(Some(Record { lbn, ..record }));
             }
             let error = || WorkloadError::BeyondCapacity {
                 file: self.reader.file().to_owned(),

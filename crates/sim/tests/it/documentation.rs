@@ -25,7 +25,14 @@ fn the_sample_of_each_format_is_one_request() {
     for (name, format) in TraceFormat::ALL {
         assert!(TRACES.contains(&format!("\n## {name}\n")), "{name}");
         let text = block(TRACES, name);
-        let reader = Reader::new(text.as_bytes(), name.into(), format, ReadOptions::default());
+        let bytes = match format {
+            // A page has its bytes in hexadecimal digits.
+            TraceFormat::Vscsi => {
+                text.split_ascii_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+            }
+            _ => text.clone().into_bytes(),
+        };
+        let reader = Reader::new(&bytes[..], name.into(), format, ReadOptions::default());
         assert_eq!(reader.read_all().unwrap().len(), 1, "{name}: {text}");
     }
 }

@@ -5,11 +5,11 @@ use headtime_disk::{Dur, Model};
 use headtime_sched::streams::{
     Admitted, Disk, Distribution, Exhausted, Kinds, Refusal, RefusalReason, Service, Stream, WorstCase, WorstError,
 };
+use headtime_sim::promises::{Grounds, RestsOn};
 use headtime_sim::streams::Asked;
 use serde::Serialize;
 
-use crate::grounds::{Grounds, RestsOn};
-use crate::promises::Shares;
+use crate::promises::{Shares, grounds_text};
 use crate::screen::columns;
 use crate::words::{ppm, served};
 
@@ -208,7 +208,7 @@ impl<'a> Answer<'a> {
         for size in &self.sizes {
             text += &size.to_text();
         }
-        text += &self.grounds.to_text();
+        text += &grounds_text(self.grounds);
         if !self.streams.is_empty() {
             let head = ["stream", "requests", "period", "quality", "size", "reserved in each period"];
             let mut rows = vec![head.map(String::from).to_vec()];

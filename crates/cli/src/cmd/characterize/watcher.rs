@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use headtime_host::whole_file;
 use headtime_probe::Finding;
 use headtime_probe::watch::Watch;
 
+use crate::interrupt;
 use crate::screen::{self, Bar};
 
-/// Signals within this time of the first count as one.
-const AT_ONCE: Duration = Duration::from_millis(500);
 /// Steps of a stage's bar.
 const STEPS: u64 = 1_000;
 
@@ -25,22 +22,9 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts to handle Ctrl-C, SIGTERM and SIGHUP; a second signal ends the process at once.
-    /// Signals that arrive together with the first count as the first: `timeout` and terminals
-    /// signal a process and its group.
+    /// Creates a monitor, and starts to handle signals ([`interrupt::flag`]).
     pub fn new() -> Watcher {
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
-        let mut first: Option<Instant> = None;
-        // Without a handler the run still works; it only leaves no checkpoint when it is stopped.
-        let _ = ctrlc::set_handler(move || {
-            told.store(true, Ordering::Relaxed);
-            if first.get_or_insert_with(Instant::now).elapsed() > AT_ONCE {
-                whole_file::discard_unfinished();
-                std::process::exit(130);
-            }
-        });
-        Watcher { bar: None, stage: "", step: 0, stop, told: Vec::new() }
+        Watcher { bar: None, stage: "", step: 0, stop: interrupt::flag(), told: Vec::new() }
     }
 
     /// Removes the bar, so that the next output stands alone.

@@ -10,10 +10,10 @@ use headtime_serve::engine::inbox::Outbox;
 use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::streams::{Grounds as Served, Live, StreamError};
+use headtime_sim::promises::{Drive, Grounds, Promised, Stated};
 use headtime_sim::service;
 
 use crate::failure::Failure;
-use crate::grounds::{Grounds, Stated};
 use crate::promises::{self, Shares};
 use crate::screen::{self, columns};
 use crate::words::{ppm, served};
@@ -30,7 +30,7 @@ pub fn guarantee(assembly: &mut Assembly) -> Result<Grounds, Failure> {
     let (config, wanted) = (assembly.config().clone(), assembly.streams().to_vec());
     let stated = Stated { bounds: config.scheduler.assume.as_ref(), with: "scheduler.assume" };
     let measured = config.disk.backing.is_some().then_some(config.disk.seed);
-    let drive = promises::Drive { name: &config.disk.drive, outstanding: assembly.outstanding(), measured, stated };
+    let drive = Drive { name: &config.disk.drive, outstanding: assembly.outstanding(), measured, stated };
     let profile = assembly.profile_mut();
     let mut sizes: Vec<u64> = wanted.iter().map(|w| u64::from(w.1.sectors) * u64::from(profile.sector_bytes)).collect();
     if profile.service_times.is_empty() {
@@ -41,12 +41,16 @@ pub fn guarantee(assembly: &mut Assembly) -> Result<Grounds, Failure> {
     let mandatory = mandatory.and_then(|w| config.exports.get(w.0 as usize));
     let mandatory = mandatory.map(|export| format!("the stream of export \"{}\"", export.name));
     let exhausted = config.scheduler.exhausted;
-    let setup = drive.setup(profile, &sizes, exhausted, mandatory.as_deref()).map_err(|e| match e {
-        Failure::Input(why) => Failure::Input(format!("scheduler.admit: {why}")),
-        other => other,
+    let promised = drive.setup(profile, &sizes, exhausted, mandatory.as_deref());
+    let Promised { config: setup, grounds, measured } =
+        promised.map_err(|e| Failure::Input(format!("scheduler.admit: {e}")))?;
+    promises::note_measured(profile, &measured);
+    let served = Arc::new(Served {
+        unknown: grounds.unknown,
+        bounds: grounds.bounds(),
+        exhausted: setup.exhausted,
+        other_order: !config.scheduler.order.is_by_position(),
     });
-    let (setup, grounds) = setup?;
-    let served = Arc::new(grounds.served(setup.exhausted, config.scheduler.order));
     assembly.guarantee(Guarantees { setup, grounds: served });
     Ok(grounds)
 }

@@ -21,7 +21,7 @@ use prost::Message;
 pub type Body = fn(&[u8]);
 
 /// Each reader, and the name of its corpus.
-pub const BODIES: [(&str, Body); 21] = [
+pub const BODIES: [(&str, Body); 25] = [
     ("config", config),
     ("scenario", scenario),
     ("streams", streams_file),
@@ -42,6 +42,10 @@ pub const BODIES: [(&str, Body); 21] = [
     ("trace_fio_iolog", |data| trace("fio-iolog", data)),
     ("trace_systor_csv", |data| trace("systor-csv", data)),
     ("trace_tencent_csv", |data| trace("tencent-csv", data)),
+    ("trace_alibaba_csv", |data| trace("alibaba-csv", data)),
+    ("trace_thesios_csv", |data| trace("thesios-csv", data)),
+    ("trace_spc", |data| trace("spc", data)),
+    ("trace_vscsi", |data| trace("vscsi", data)),
     ("trace_any", |data| TraceFormat::ALL.iter().for_each(|(name, _)| trace(name, data))),
 ];
 

@@ -14,7 +14,7 @@ use headtime_disk::profile::{Layout, Profile, Skew, SpareUnit};
 use headtime_disk::{Dur, SeekCurve, SeekError};
 
 /// Returns a drive with `n` times the sectors per track.
-pub(crate) fn denser(profile: &Profile, n: u32) -> Profile {
+pub fn denser(profile: &Profile, n: u32) -> Profile {
     let mut p = named(profile, &format!("{n}x linear density"));
     for zone in &mut p.geometry.zones {
         zone.sectors_per_track.iter_mut().for_each(|s| *s *= n);
@@ -30,7 +30,7 @@ pub(crate) fn denser(profile: &Profile, n: u32) -> Profile {
 }
 
 /// A drive with `n / of` times the cylinders on the same stroke.
-pub(crate) fn cylinders(profile: &Profile, n: u32, of: u32) -> Profile {
+pub fn cylinders(profile: &Profile, n: u32, of: u32) -> Profile {
     let mut p = named(profile, &format!("{n}/{of} of the cylinders"));
     let scaled = |c: u32| (u64::from(c) * u64::from(n) / u64::from(of)) as u32;
     p.geometry.cylinders = scaled(profile.geometry.cylinders);
@@ -47,7 +47,7 @@ pub(crate) fn cylinders(profile: &Profile, n: u32, of: u32) -> Profile {
 }
 
 /// A drive with `n` times the surfaces.
-pub(crate) fn surfaces(profile: &Profile, n: u16) -> Profile {
+pub fn surfaces(profile: &Profile, n: u16) -> Profile {
     let mut p = named(profile, &format!("{n}x surfaces"));
     p.geometry.surfaces *= n;
     for zone in &mut p.geometry.zones {
@@ -117,7 +117,7 @@ fn at(table: &[(u32, Dur)], d: u32, n: u32, of: u32) -> Dur {
 /// large one; a step to the very next cylinder keeps its time. Everything along a track and in the
 /// electronics is unchanged: sectors per track, skews, rotation, head switch, overheads, cache,
 /// noise. Defects are left out, because they refer to cylinders.
-pub(crate) fn narrowed(profile: &Profile, by: u32) -> Result<Profile, SeekError> {
+pub fn narrowed(profile: &Profile, by: u32) -> Result<Profile, SeekError> {
     let by = by.max(1);
     let mut p = profile.clone();
     p.name = format!("{}-narrowed-{by}", profile.name);

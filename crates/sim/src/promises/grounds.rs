@@ -2,14 +2,9 @@
 //! which are unknown.
 
 use headtime_disk::Dur;
-use headtime_disk::profile::{Bounds, Figure, Figures, Knowledge, Profile};
-use headtime_sched::Order;
-use headtime_sched::streams::{Exhausted, Traffic, list_figures, needed_figures, unknown_figures};
-use headtime_serve::streams::Grounds as Served;
+use headtime_disk::profile::{Bounds, BoundsError, Figure, Figures, Knowledge, Profile};
+use headtime_sched::streams::{Traffic, list_figures, needed_figures, unknown_figures};
 use serde::Serialize;
-
-use crate::failure::Failure;
-use crate::screen::columns;
 
 /// Bounds stated by a command or a configuration.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +22,14 @@ impl<'a> Stated<'a> {
     }
 
     /// Returns `profile` with these bounds in place of unknown figures.
-    pub fn applied(&self, profile: &Profile) -> Result<Profile, Failure> {
+    ///
+    /// # Errors
+    /// A bound is below what the profile knows.
+    pub fn applied(&self, profile: &Profile) -> Result<Profile, BoundsError> {
         let mut believed = profile.clone();
-        let Some(bounds) = self.bounds else { return Ok(believed) };
-        let applied = bounds.apply(&mut believed, &format!("stated with {}", self.with));
-        applied.map_err(|e| Failure::input(format!("{}: {e}", self.with)))?;
+        if let Some(bounds) = self.bounds {
+            bounds.apply(&mut believed, &format!("stated with {}", self.with))?;
+        }
         Ok(believed)
     }
 }
@@ -50,16 +48,16 @@ pub struct Grounds {
 #[derive(Clone, Debug, Serialize)]
 pub struct RestsOn {
     /// Its name in a list of bounds.
-    figure: &'static str,
+    pub figure: &'static str,
     /// Its description.
     #[serde(skip)]
-    name: String,
+    pub name: String,
     /// Its value with its unit; none if it is unknown.
-    value: Option<String>,
+    pub value: Option<String>,
     /// "measured", "bounded", "stated" or "unknown".
-    known: &'static str,
+    pub known: &'static str,
     /// How it was measured, or why it is bounded.
-    how: Option<String>,
+    pub how: Option<String>,
 }
 
 impl Grounds {
@@ -118,31 +116,9 @@ impl Grounds {
         self.rests_on.iter().filter(|r| r.known == "bounded").map(|r| r.name.as_str()).collect()
     }
 
-    /// Converts to the form that a running server uses.
-    pub fn served(&self, exhausted: Exhausted, order: Order) -> Served {
-        Served { unknown: self.unknown, bounds: self.bounds(), exhausted, other_order: !order.is_by_position() }
-    }
-
     /// The names of the unknown figures.
     pub fn unknown_words(&self) -> Vec<&'static str> {
         self.unknown.iter().map(Figure::word).collect()
-    }
-
-    /// A table as text.
-    pub fn to_text(&self) -> String {
-        let rows: Vec<Vec<String>> = self.rests_on.iter().map(RestsOn::cells).collect();
-        let mut text = format!("\nWhat w rests on\n{}", columns(&rows, &[1]));
-        if !self.unknown.is_empty() {
-            text += "  w is too small by what is unknown: no mandatory stream is admitted\n";
-        }
-        text
-    }
-}
-
-impl RestsOn {
-    fn cells(&self) -> Vec<String> {
-        let how = self.how.as_deref().map_or_else(|| self.known.into(), |how| format!("{}: {how}", self.known));
-        vec![format!("  {}", self.name), self.value.clone().unwrap_or_else(|| "-".into()), how]
     }
 }
 

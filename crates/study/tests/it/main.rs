@@ -1,0 +1,4 @@
+//! Sweeps from the grid to the rows.
+
+mod grids;
+mod sweeps;
