@@ -1,0 +1,48 @@
+//! Tables for whoever reads Arrow's C streams: pyarrow, pandas, polars, DuckDB.
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatch, RecordBatchIterator};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+/// A table, as batches of rows.
+#[pyclass(frozen, module = "headtime._headtime")]
+pub(crate) struct Table {
+    batches: Arc<Vec<RecordBatch>>,
+}
+
+impl Table {
+    /// Makes a table of batches of the same columns, of which there is one at least.
+    pub(crate) fn new(batches: Vec<RecordBatch>) -> Table {
+        Table { batches: Arc::new(batches) }
+    }
+}
+
+#[pymethods]
+impl Table {
+    fn __len__(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.batches[0].schema().fields().iter().map(|f| f.name().clone()).collect()
+    }
+
+    /// The Arrow PyCapsule interface. The requested schema is a wish, and is ignored.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let schema = self.batches[0].schema();
+        let batches: Vec<RecordBatch> = self.batches.as_ref().clone();
+        let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
+        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+}
