@@ -72,6 +72,7 @@ check: purity width ## Formatting, lints, purity, widths, documentation, package
 	$(CARGO) check -p headtime-disk --no-default-features --locked --quiet
 	$(CARGO) check -p headtime-disk --no-default-features --features toml --locked --quiet
 	$(CARGO) check -p headtime-disk --no-default-features --features disksim --locked --quiet
+	$(CARGO) check -p headtime --no-default-features --locked --quiet
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@$(MAKE) --no-print-directory package
 	@python3 tools/planted.py --check

@@ -18,7 +18,6 @@ mod failure;
 mod figures;
 #[cfg(feature = "full")]
 mod interrupt;
-#[cfg(feature = "full")]
 mod log;
 #[cfg(feature = "full")]
 mod nbd_uri;
