@@ -12,7 +12,8 @@ from headtime._headtime import HeadtimeError
 class RayExecutor(Executor):
     """Runs calls as tasks of a Ray cluster.
 
-    `ray.init(...)` is called with these arguments unless Ray runs already. A task whose worker dies is run again by Ray.
+    `ray.init(...)` is called with these arguments unless Ray runs already. Ray itself runs a task again whose worker
+    dies.
     """
 
     def __init__(self, **init: Any) -> None:

@@ -1,4 +1,4 @@
-//! Sweeps: chunks of a grid's points for whoever runs them.
+//! Sweeps: chunks of a grid's points for executors.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

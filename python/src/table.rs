@@ -1,4 +1,4 @@
-//! Tables for whoever reads Arrow's C streams: pyarrow, pandas, polars, DuckDB.
+//! Tables for readers of Arrow's C streams: pyarrow, pandas, polars, DuckDB.
 
 use std::sync::Arc;
 

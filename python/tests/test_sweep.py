@@ -244,6 +244,7 @@ def test_random_designs_are_the_same_again() -> None:
 
 def test_figures_of_a_profile(tmp_path: Path) -> None:
     """A quicker platter serves more."""
-    found = rows(ht.sweep({"scenario": {"requests": 500}, "grid": {"profile.mechanics.rpm": [5400, 10000, 15000]}}, tmp_path))
+    grid = {"scenario": {"requests": 500}, "grid": {"profile.mechanics.rpm": [5400, 10000, 15000]}}
+    found = rows(ht.sweep(grid, tmp_path))
     assert found["error"].isna().all(), list(found["error"])
     assert found["foreground.per_second"].is_monotonic_increasing

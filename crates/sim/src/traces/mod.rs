@@ -261,7 +261,7 @@ enum Parsed {
 enum Unit {
     /// A line.
     Line,
-    /// So many bytes, fewer only at the end of the file.
+    /// This number of bytes, fewer only at the end of the file.
     Bytes(usize),
 }
 

@@ -18,7 +18,7 @@ use headtime_sim::simulate::{Scheduling, Setup, SimError, Simulation};
 use headtime_sim::workload::{Beside, FOREGROUND, Pace, Population, ReaderSpec, WorkloadError, open};
 use serde::Serialize;
 
-/// Of so many cylinders the simulated drive has one.
+/// Cylinders of the whole drive for each one of the simulated drive.
 pub const NARROWED: u32 = 400;
 /// A scan that takes longer than this, in virtual hours of the narrowed drive, is not waited for:
 /// 400 days of the whole one for each day.

@@ -38,7 +38,7 @@ pub struct Group {
     pub failure_per_hour: f64,
     /// The time to rebuild a drive.
     pub rebuild: Rebuild,
-    /// The probability that a working drive has an unreadable sector which nobody has found yet.
+    /// The probability that a working drive has an unreadable sector which no scan has found yet.
     /// When as many drives have failed as the group survives, all others are read, and one such
     /// sector is lost data.
     pub latent: f64,

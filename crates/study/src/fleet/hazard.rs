@@ -10,7 +10,7 @@ use super::estimate::Estimate;
 use super::random::Draws;
 use super::study::Failures;
 
-/// Years of age that are told apart; older drives count as of the last.
+/// Years of age with a rate of their own; older drives count as of the last.
 pub const AGES: usize = 10;
 const YEAR_DAYS: f64 = 365.25;
 

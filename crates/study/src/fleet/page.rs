@@ -146,7 +146,7 @@ fn distribution(o: &Outcome) -> Chart {
     });
     Chart::Xy(XyChart {
         title: "Time of a scan over the fleet".into(),
-        subtitle: "The share of drives that have been read whole after so many days.".into(),
+        subtitle: "The share of drives that have been read whole after this number of days.".into(),
         x: Axis::log("days"),
         y: Axis::range("share of drives", 0.0, 1.0),
         series: series.collect(),

@@ -34,7 +34,7 @@ impl Loaded {
         }
         let text = table.to_string();
         let read = profile::load("profile.toml", &|_| Ok(text.clone()));
-        // The line of a text that nobody has seen says nothing.
+        // The line of a generated text says nothing.
         read.map(|l| l.profile).map_err(|e| (last.to_owned(), e.reason.to_string()))
     }
 }

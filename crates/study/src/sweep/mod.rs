@@ -1,4 +1,4 @@
-//! Sweeps: the points of a grid are run in chunks, by threads here or by whoever asks for one, and
+//! Sweeps: the points of a grid are run in chunks, by threads here or by an executor outside, and
 //! their rows are stored as they come.
 
 mod chunk;
@@ -108,7 +108,7 @@ impl Sweep {
     }
 
     /// Takes the next points to run, about a second's worth of them; `None` if none are left that
-    /// nobody runs.
+    /// no worker runs.
     pub fn take(&mut self) -> Option<Range<u64>> {
         let most = match self.seconds_per_point {
             None => 1,
@@ -124,7 +124,7 @@ impl Sweep {
                 }
             };
             self.cursor = free.end;
-            assert!(self.given.insert(free.clone()), "points that nobody runs");
+            assert!(self.given.insert(free.clone()), "points that no worker runs");
             return Some(free);
         }
     }

@@ -1,4 +1,4 @@
-//! The rows of sweeps: the same whoever runs the points, and after any interruption.
+//! The rows of sweeps: the same whatever runs the points, and after any interruption.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
