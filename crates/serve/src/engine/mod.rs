@@ -57,7 +57,7 @@ use inbox::Inbox;
 use layouts::Layouts;
 use limited::Limited;
 use messages::{Answer, EngineMessage, SessionCall, Submission};
-use paced::OTHER_WORK_RATIO;
+use paced::Pace;
 use pieces::Pieces;
 use requests::Requests;
 
@@ -98,8 +98,8 @@ pub struct Engine<S, D, T = Clock> {
     gauges: Gauges,
     recorder: Option<Recorder>,
     at_device: Vec<AtDevice>,
-    /// The earliest time for the next piece of a long call.
-    paced_from: Time,
+    /// When pieces of long calls are carried out.
+    pace: Pace,
     /// The next message of the control interface's clients, and the earliest time for their next
     /// call.
     next_interface_message: Option<EngineMessage>,
@@ -127,7 +127,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             gauges: Gauges::new(),
             recorder: None,
             at_device: Vec::new(),
-            paced_from: Time::ZERO,
+            pace: Pace::default(),
             next_interface_message: None,
             calls_from: Time::ZERO,
             ends_by: None,
@@ -183,8 +183,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         self.handle_interface_calls(now);
         if paced {
             // Work that follows from a piece of a long call counts as its time.
-            let took = self.clock.now().saturating_since(now);
-            self.paced_from = now + Dur(took.0 * (1 + OTHER_WORK_RATIO));
+            self.pace.took(now, self.clock.now().saturating_since(now));
         }
     }
 

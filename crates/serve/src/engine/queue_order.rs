@@ -81,7 +81,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     /// Carries out the next piece of a long call when it is due.
     pub(super) fn continue_long_call(&mut self, now: Time) -> bool {
-        if !self.background.is_paced() || now < self.paced_from {
+        if !self.background.is_paced() || !self.pace.may_begin(now, self.device_or_core_event(), self.ends_by.is_some())
+        {
             return false;
         }
         let Some(core) = self.core.core() else { return false };
@@ -94,14 +95,18 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         let now = self.clock.now();
         // These need no busy-waiting, for which the engine would wake up SPIN earlier.
         let unhurried = |at: Time| if at > now { at + SPIN } else { at };
-        let paced = self.background.is_paced().then(|| unhurried(self.paced_from));
+        let paced = self.background.is_paced().then(|| unhurried(self.pace.next(now)));
         let calls = self.next_interface_message.as_ref().map(|_| match self.has_time_for_calls(now) {
             true => now,
             false => unhurried(self.calls_from),
         });
         let limited = self.limited.next_wakeup().map(unhurried);
-        let all = [self.device.next_event(), self.core.next_wakeup(), limited, self.ends_by, paced, calls];
-        all.into_iter().flatten().min()
+        [self.device_or_core_event(), limited, self.ends_by, paced, calls].into_iter().flatten().min()
+    }
+
+    /// Returns when the device or the core must be served next.
+    fn device_or_core_event(&self) -> Option<Time> {
+        [self.device.next_event(), self.core.next_wakeup()].into_iter().flatten().min()
     }
 
     /// Enables wake-ups by messages. A message that arrived before would wake nothing, so it is
