@@ -1,9 +1,8 @@
 //! X3: headtime's own planner compared with the best of the papers' four, on a busy disk, to the
 //! end of a scan.
 //!
-//! Not from a paper. The four are those of Thereska, Schindler, Bucy, Salmon, Lumb and Ganger (FAST
-//! 2004), with as many commands per gap as fit: their scheduler inserts "one or more" (section
-//! 3.1).
+//! Not from a paper. The four are those of Thereska et al. (CMU-PDL-03-107), with as many commands
+//! per gap as fit: their scheduler inserts "one or more" (section 3.1).
 
 use headtime_disk::profile;
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
@@ -42,7 +41,7 @@ static SPEC: Spec = Spec {
     id: "X3",
     title: "headtime's planner against the papers' four",
     source: "headtime's own; the four: Thereska et al., A Framework for Building Unobtrusive Disk Maintenance \
-             Applications (FAST 2004)",
+             Applications (CMU-PDL-03-107, 2003)",
     drive: "atlas10k; hitachi-7k1000c, one cylinder of 20, and nearline-20tb, one of 400, write-back off",
     workload: "oltp under SPTF-SW60%; one read of the whole disk in the background, to its end",
     claims: &[
