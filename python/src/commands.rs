@@ -37,6 +37,10 @@ impl Watch for Stopping<'_> {
 
 impl Progress for Stopping<'_> {
     fn advance(&self, _: u64) {}
+
+    fn stops(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Host time from a completion to the next command, as `headtime characterize virtual:NAME` has it.
