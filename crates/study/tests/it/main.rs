@@ -1,4 +1,5 @@
-//! Sweeps from the grid to the rows.
+//! Sweeps from the grid to the rows; fleets against figures of others.
 
 mod grids;
+mod hazards;
 mod sweeps;
