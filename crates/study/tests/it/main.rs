@@ -2,4 +2,5 @@
 
 mod grids;
 mod hazards;
+mod published;
 mod sweeps;
