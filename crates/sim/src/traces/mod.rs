@@ -248,6 +248,8 @@ trait LineFormat {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use headtime_disk::Time;
+
     use super::*;
 
     /// Reads a whole trace from text.
