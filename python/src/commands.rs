@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use headtime_disk::{Drive, DriveConfig, Dur, Model};
+use headtime_disk::{DriveConfig, Dur};
 use headtime_lab::runner::Options;
 use headtime_lab::{Progress, registry, report, runner};
 use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::watch::Watch;
 use headtime_probe::{Options as ProbeOptions, characterize as probe};
-use headtime_sim::result::PredictionResult;
-use headtime_sim::traces::{self, GapSide, ReadOptions, TraceFormat};
-use headtime_sim::validate as validation;
+use headtime_sim::traces::GapSide;
+use headtime_sim::validate::Comparison;
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -22,36 +21,10 @@ use crate::profile::Profile;
 /// Compares a profile's drive with a measured trace; returns JSON.
 #[pyfunction]
 pub(crate) fn validate(py: Python<'_>, profile: &Profile, trace: PathBuf, gap_after: bool) -> PyResult<String> {
-    let profile = profile.inner.clone();
+    let gap = if gap_after { GapSide::After } else { GapSide::Before };
     let stop = AtomicBool::new(false);
-    let run = move || -> Result<String, String> {
-        let gap = if gap_after { GapSide::After } else { GapSide::Before };
-        let options = ReadOptions { gap, ..ReadOptions::default() };
-        let reader = traces::open(&trace, TraceFormat::DisksimValidate, options).map_err(|e| e.to_string())?;
-        let records = reader.read_all().map_err(|e| e.to_string())?;
-        let at = |e: validation::ValidateError| {
-            let line = e.line().map(|n| format!(":{n}")).unwrap_or_default();
-            format!("{}{line}: {e}", trace.display())
-        };
-        let measured = validation::measured(&records, profile.sector_bytes).map_err(at)?;
-        let config = DriveConfig::default().with_rig(true).with_noise(false);
-        let mut drive = Drive::new(&profile, config).map_err(|e| e.to_string())?;
-        let v = validation::run(&mut drive, &measured).map_err(at)?;
-        let model = Model::new(&profile.clone().in_rig()).map_err(|e| e.to_string())?;
-        let predictions = validation::predict(&model, &measured).map_err(at)?;
-        let share = |of: f64| (v.random_reads > 0).then_some(of);
-        Ok(json!({
-            "disk": profile.name,
-            "requests": v.requests,
-            "rms_ms": v.rms_ms,
-            "mean_ms_measured": v.mean_ms_measured,
-            "mean_ms_model": v.mean_ms_model,
-            "random_reads": { "within_200us": share(v.within_200us), "within_500us": share(v.within_500us) },
-            "prediction": PredictionResult::of(&predictions.stats),
-        })
-        .to_string())
-    };
-    watched(py, &stop, run)?.map_err(fail)
+    let compared = watched(py, &stop, || Comparison::new(&profile.inner, &trace, gap, false))?.map_err(fail)?;
+    serde_json::to_string(&compared.figures()).map_err(fail)
 }
 
 struct Stopping<'a>(&'a AtomicBool);
@@ -64,6 +37,10 @@ impl Watch for Stopping<'_> {
 
 impl Progress for Stopping<'_> {
     fn advance(&self, _: u64) {}
+
+    fn stops(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Host time from a completion to the next command, as `headtime characterize virtual:NAME` has it.

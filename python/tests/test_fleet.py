@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from conftest import ROOT, Command
 
 import headtime as ht
 
@@ -42,6 +44,23 @@ def test_a_small_fleet(tmp_path: Path, command: Command) -> None:
     assert theirs == ours.to_dict()
     assert (out / "index.html").read_text() == ours.page
     assert ht.fleet(path).to_dict() == theirs
+    assert list(free["missed"]) == ["7", "14", "30"]
+
+
+def test_failures_from_daily_states(tmp_path: Path) -> None:
+    """The rate of made-up drives is found again, and the example's file is what the script writes."""
+    script, example = ROOT / "examples/synthetic_drive_stats.py", ROOT / "examples/synthetic-drive-stats.csv"
+
+    def written(*args: object) -> str:
+        run = subprocess.run([sys.executable, script, *map(str, args)], capture_output=True, text=True, check=True)
+        return run.stdout
+
+    assert written() == example.read_text()
+    path = tmp_path / "days.csv"
+    path.write_text(written("--drives", 500, "--days", 200, "--per-year", 0.2))
+    failures = {"file": str(path), "model": "SYNTHETIC-20T"}
+    found = ht.fleet({**STUDY, "groups": {}, "failures": failures}).to_dict()["failures_per_year"]
+    assert found["low"] < 0.2 < found["high"] < 2 * found["low"]
 
 
 def test_wrong_studies() -> None:

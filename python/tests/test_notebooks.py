@@ -19,7 +19,7 @@ def test_notebook(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     NotebookClient(nbformat.read(path, as_version=4), timeout=300, kernel_name="python3").execute()
 
 
-def test_they_are_stored_without_outputs() -> None:
+def test_they_are_stored_without_outputs_and_wide_lines() -> None:
     """So that a change of theirs can be read."""
     import nbformat
 
@@ -27,3 +27,5 @@ def test_they_are_stored_without_outputs() -> None:
     for path in NOTEBOOKS:
         for cell in nbformat.read(path, as_version=4).cells:
             assert not cell.get("outputs"), path
+            wide = [line for line in cell.source.splitlines() if len(line) > 120]
+            assert not wide, f"{path}: expected at most 120 columns"

@@ -213,3 +213,19 @@ def test_ctrl_c_ends_a_run_and_other_threads_go_on() -> None:
         t.join()
     assert time.monotonic() - began < 5
     assert counted > 50
+
+
+def test_ctrl_c_ends_experiments() -> None:
+    """Within the first ones, not after them."""
+
+    def interrupt() -> None:
+        time.sleep(1)
+        _thread.interrupt_main()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        ht.reproduce("F")
+    thread.join()
+    assert time.monotonic() - began < 15

@@ -6,8 +6,10 @@
 //! horizontal distance between the two distributions (Ruemmler and Wilkes 1994), computed over the
 //! histogram of DiskSim 4.0, so that figures can be compared with DiskSim's to the fourth digit.
 
+mod comparison;
 mod predictions;
 
+pub use comparison::{CompareError, Comparison, Figures, RandomReads};
 pub use predictions::{Predicted, Predictions, predict};
 
 use headtime_disk::{Command, Drive, Dur, Kind, Time};

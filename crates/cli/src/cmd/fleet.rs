@@ -87,7 +87,7 @@ pub fn run(args: &Fleet) -> Result<(), Failure> {
 }
 
 fn text(o: &Outcome) -> String {
-    let targets: Vec<&String> = o.policies.values().next().map(|f| f.missed.keys().collect()).unwrap_or_default();
+    let targets: Vec<f64> = o.policies.values().next().map(|f| f.missed.targets().collect()).unwrap_or_default();
     let mut head = ["scan of a drive, days", "median", "95%", "99%"].map(String::from).to_vec();
     head.extend(targets.iter().map(|days| format!("over {days}")));
     head.extend(["clients mean, ms", "p99, ms"].map(String::from));
@@ -95,7 +95,7 @@ fn text(o: &Outcome) -> String {
     for (name, f) in &o.policies {
         let mut row = vec![name.clone()];
         row.extend(f.scan_days[1..4].iter().map(|d| figure(*d)));
-        row.extend(f.missed.values().map(|m| format!("{:.2}%", 100.0 * m.value)));
+        row.extend(f.missed.shares().map(|m| format!("{:.2}%", 100.0 * m.value)));
         row.extend([f.mean_ms, f.p99_ms].map(|ms| format!("{ms:.1}")));
         rows.push(row);
     }

@@ -3,14 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use headtime_disk::{Drive, DriveConfig, Model};
 use headtime_host::whole_file;
 use headtime_plot::{Axis, XyChart};
 use headtime_sched::PredictionStats;
-use headtime_sim::result::PredictionResult;
-use headtime_sim::traces::{self, GapSide, ReadOptions, TraceFormat};
-use headtime_sim::validate::{self, Measured, Predictions, ValidateError, Validation};
-use serde::Serialize;
+use headtime_sim::traces::GapSide;
+use headtime_sim::validate::{CompareError, Comparison, Predictions, Validation};
 
 use crate::failure::Failure;
 use crate::{drive, figures, screen};
@@ -48,75 +45,31 @@ enum Side {
     After,
 }
 
-/// The `--json` output.
-#[derive(Serialize)]
-struct Answer<'a> {
-    disk: &'a str,
-    requests: usize,
-    rms_ms: f64,
-    mean_ms_measured: f64,
-    mean_ms_model: f64,
-    random_reads: RandomReads,
-    /// How well a scheduler in front of the drive would have predicted head times.
-    prediction: PredictionResult,
-}
-
-#[derive(Serialize)]
-struct RandomReads {
-    /// Shares of the random reads; `null` without any.
-    within_200us: Option<f64>,
-    within_500us: Option<f64>,
-}
-
 /// Runs the command.
 pub fn run(args: &Validate) -> Result<(), Failure> {
     let profile = drive::find(&args.disk)?;
-    let trace = read(args, profile.sector_bytes)?;
-    let config =
-        DriveConfig::default().with_seed(0).with_disksim_exact(args.disksim_exact).with_rig(true).with_noise(false);
-    let mut drive = Drive::new(&profile, config).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
-    let v = validate::run(&mut drive, &trace).map_err(|e| at(args, e))?;
-    let model = Model::new(&profile.clone().in_rig()).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
-    let predictions = validate::predict(&model, &trace).map_err(|e| at(args, e))?;
-    if let Some(path) = &args.predictions {
-        whole_file::write_whole(path, table(&predictions).as_bytes())?;
-    }
-    if let Some(path) = &args.svg {
-        whole_file::write_whole(path, picture(&profile.title, &v).to_svg().as_bytes())?;
-    }
-    let share = |of: f64| (v.random_reads > 0).then_some(of);
-    if args.json {
-        return screen::print_json(&Answer {
-            disk: &profile.name,
-            requests: v.requests,
-            rms_ms: v.rms_ms,
-            mean_ms_measured: v.mean_ms_measured,
-            mean_ms_model: v.mean_ms_model,
-            random_reads: RandomReads { within_200us: share(v.within_200us), within_500us: share(v.within_500us) },
-            prediction: PredictionResult::of(&predictions.stats),
-        });
-    }
-    screen::print(&text(&profile.title, &v, &predictions.stats))?;
-    if let Some(path) = &args.svg {
-        screen::print(&format!("Picture: {}\n", path.display()))?;
-    }
-    Ok(())
-}
-
-fn read(args: &Validate, sector_bytes: u32) -> Result<Vec<Measured>, Failure> {
     let gap = match args.gap {
         Side::Before => GapSide::Before,
         Side::After => GapSide::After,
     };
-    let options = ReadOptions { gap, ..ReadOptions::default() };
-    let reader = traces::open(&args.trace, TraceFormat::DisksimValidate, options).map_err(Failure::input)?;
-    let records = reader.read_all().map_err(Failure::input)?;
-    validate::measured(&records, sector_bytes).map_err(|e| at(args, e))
-}
-
-fn at(args: &Validate, e: ValidateError) -> Failure {
-    let line = e.line().map(|n| format!(":{n}")).unwrap_or_default();
-    Failure::Input(format!("{}{line}: {e}", args.trace.display()))
+    let compared = Comparison::new(&profile, &args.trace, gap, args.disksim_exact).map_err(|e| match e {
+        CompareError::Model(e) => Failure::input(format!("{}: {e}", args.disk)),
+        e => Failure::input(e),
+    })?;
+    if let Some(path) = &args.predictions {
+        whole_file::write_whole(path, table(&compared.predictions).as_bytes())?;
+    }
+    if let Some(path) = &args.svg {
+        whole_file::write_whole(path, picture(&profile.title, &compared.validation).to_svg().as_bytes())?;
+    }
+    if args.json {
+        return screen::print_json(&compared.figures());
+    }
+    screen::print(&text(&profile.title, &compared.validation, &compared.predictions.stats))?;
+    if let Some(path) = &args.svg {
+        screen::print(&format!("Picture: {}\n", path.display()))?;
+    }
+    Ok(())
 }
 
 fn text(title: &str, v: &Validation, p: &PredictionStats) -> String {

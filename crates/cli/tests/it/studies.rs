@@ -128,7 +128,14 @@ fn fleets_are_studied_and_wrong_studies_refused() {
     let out = there.path("out");
     let r = headtime(&["fleet", &there.file("s.toml", text), "-o", &out, "--json"]).json();
     assert!(r["policies"]["free"]["scan_days"][1].as_f64().unwrap() > 0.0, "{r}");
-    assert!(std::fs::read_to_string(there.0.join("out/index.html")).unwrap().contains("<svg"));
+    let page = std::fs::read_to_string(there.0.join("out/index.html")).unwrap();
+    assert!(page.contains("<svg"));
+    // Targets are in the order of their days.
+    let stored = std::fs::read_to_string(there.0.join("out/results.json")).unwrap();
+    for (text, before, after) in [(&page, "longer than ", " days"), (&stored, "\"", "\": {")] {
+        let places = ["7", "14", "30"].map(|days| text.find(&format!("{before}{days}{after}")).unwrap());
+        assert!(places.is_sorted(), "{text}");
+    }
     let e = headtime(&["fleet", &there.file("w.toml", &text.replace("headtime'", "fre'"))]).refused();
     assert!(e.contains("policies.free"), "{e}");
     assert!(headtime(&["fleet", "--show", "scrub"]).ok().contains("10,000 drives"));

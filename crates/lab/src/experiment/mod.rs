@@ -116,6 +116,10 @@ impl Run<'_> {
 pub trait Progress: Sync {
     /// Reports further completed steps, of those that [`crate::runner::steps`] announces.
     fn advance(&self, steps: u64);
+    /// Returns whether the runs are to end now. It is asked after every step.
+    fn stops(&self) -> bool {
+        false
+    }
 }
 
 /// A watcher that does nothing.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -65,6 +66,9 @@ pub fn steps(selected: &[Selected], options: &Options) -> u64 {
 
 /// Runs every selected experiment for every seed, several in parallel if the machine permits. The
 /// results are in the order of the selection, and independent of the parallelism.
+///
+/// # Errors
+/// An experiment failed, or [`Progress::stops`] ended one.
 pub fn run(
     selected: &[Selected],
     options: &Options,
@@ -94,8 +98,49 @@ pub fn run_with(
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     work(selected, options, progress, together, workers, &note);
     work(selected, options, progress, alone, 1, &note);
-    let Collected { results, failed, .. } = collected.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.into_values().next().map_or(Ok(results), Err)
+    let Collected { results, places, mut failed, .. } = collected.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, why)) = failed.pop_first() {
+        return Err(why);
+    }
+    // Only an experiment that never ran, because of a stop, is in neither.
+    match (0..selected.len()).find(|place| !places.contains(place)) {
+        Some(place) => Err(stopped(selected[place].experiment.spec)),
+        None => Ok(results),
+    }
+}
+
+/// The payload that unwinds an experiment which is stopped.
+struct Stopped;
+
+/// Passes progress on, and ends the experiment that reports it when the runs are to end:
+/// experiments report each step, from any depth of calls.
+struct Stopping<'a>(&'a dyn Progress);
+
+impl Progress for Stopping<'_> {
+    fn advance(&self, steps: u64) {
+        self.0.advance(steps);
+        if self.0.stops() {
+            // No panic: nothing is wrong, and no hook is to print a message.
+            resume_unwind(Box::new(Stopped));
+        }
+    }
+}
+
+fn stopped(spec: &Spec) -> RunError {
+    RunError { id: spec.id, reason: "stopped".into() }
+}
+
+/// Runs an experiment once.
+fn run_one(selected: &Selected, run: &Run) -> Result<Findings, RunError> {
+    let experiment = selected.experiment;
+    let progress = Stopping(run.progress);
+    let run = Run { progress: &progress, ..*run };
+    // What an unwound experiment leaves behind is not used again.
+    match catch_unwind(AssertUnwindSafe(|| (experiment.run)(&run))) {
+        Ok(findings) => findings,
+        Err(payload) if payload.is::<Stopped>() => Err(stopped(experiment.spec)),
+        Err(panic) => resume_unwind(panic),
+    }
 }
 
 /// What has run so far.
@@ -155,10 +200,10 @@ fn work(
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
-                while let Some(job) = next() {
+                while let Some(job) = next().filter(|_| !progress.stops()) {
                     let began = Instant::now();
                     let run = Run { seed: options.seeds[job.1], quick: options.quick, progress };
-                    let findings = (selected[job.0].experiment.run)(&run);
+                    let findings = run_one(&selected[job.0], &run);
                     let seconds = began.elapsed().as_secs_f64();
                     note(job, Done { findings, seconds });
                 }
@@ -212,6 +257,8 @@ fn judge(
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use crate::experiment::{Cell, Check, Experiment, Length, Table, Test, Unwatched};
 
@@ -297,6 +344,40 @@ pub(crate) mod tests {
         let so_far = |results: &[ExperimentResult]| told.lock().unwrap().push(results.len());
         run_with(&selected, &Options { seeds: vec![13], quick: false }, &Unwatched, &so_far).unwrap_err();
         assert_eq!(told.into_inner().unwrap(), [0; 0]);
+    }
+
+    /// A watcher that stops the runs at a step.
+    struct Until(AtomicU64, u64);
+
+    impl Progress for Until {
+        fn advance(&self, steps: u64) {
+            self.0.fetch_add(steps, Ordering::Relaxed);
+        }
+
+        fn stops(&self) -> bool {
+            self.0.load(Ordering::Relaxed) >= self.1
+        }
+    }
+
+    /// An experiment of very many steps.
+    static ENDLESS: Experiment = Experiment { spec: &SPEC, steps: 1_000_000, run: count };
+
+    fn count(run: &Run) -> Result<Findings, RunError> {
+        (0..ENDLESS.steps).for_each(|_| run.progress.advance(1));
+        invent(run)
+    }
+
+    #[test]
+    fn a_stop_ends_experiments_within_and_begins_no_more() {
+        let selected = [Selected::whole(&ENDLESS), Selected::whole(&FAKE)];
+        let options = Options { seeds: vec![1, 2], quick: false };
+        let watcher = Until(AtomicU64::new(0), 100);
+        let e = run(&selected, &options, &watcher).unwrap_err();
+        assert_eq!(e.to_string(), "T1: stopped");
+        assert_eq!(watcher.0.into_inner(), 100, "one experiment at a time, for these measure processor time");
+        // Before the first one, and never.
+        assert!(run(&selected[1..], &options, &Until(AtomicU64::new(0), 0)).is_err());
+        assert!(run(&selected[1..], &options, &Until(AtomicU64::new(0), 3)).is_ok());
     }
 
     #[test]

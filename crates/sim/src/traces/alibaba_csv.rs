@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use headtime_disk::Kind;
 
-use super::text::{Bad, Columns, sectors};
-use super::{LineFormat, Parsed, Record, Since, range};
+use super::text::{Bad, Columns};
+use super::{LineFormat, Parsed, Record, Since, byte_range};
 
 const SHAPE: &str = "5 columns: device_id,opcode,offset,length,timestamp";
 
@@ -35,24 +35,9 @@ impl LineFormat for AlibabaCsv {
         };
         let offset = c.whole(2, "an offset in bytes in column 3")?;
         let length = c.whole(3, "a length in bytes in column 4")?;
-        let (lbn, count) = range(
-            sectors(offset, "an offset of whole sectors")?,
-            sectors(length, "a length of whole sectors")?,
-            "1 to 2^32-1 sectors from a sector below 2^54",
-        )?;
+        let place = byte_range(offset, length)?;
         let at = c.whole(4, "a time in microseconds in column 5")?;
-        out.push_back(Record {
-            arrival: Some(self.clock.first(at, 1_000)),
-            gap: None,
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device,
-            owner: device,
-            response: None,
-            line: number,
-        });
+        out.push_back(Record::new(number, kind, place).at(self.clock.first(at, 1_000)).on(device));
         Ok(Parsed::Taken)
     }
 

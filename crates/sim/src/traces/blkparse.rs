@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use headtime_disk::{Kind, Time};
 
+use super::record::NOWHERE;
 use super::text::{Bad, Columns, scaled, whole};
 use super::{LineFormat, Parsed, Record, range};
 
@@ -74,37 +75,26 @@ impl LineFormat for Blkparse {
             return Ok(Parsed::Skipped);
         };
         let ranged = c.get(8) == b"+";
-        let (kind, lbn, count) = if ranged {
+        let (kind, place) = if ranged {
             let lbn = c.whole(7, "a sector number in column 8")?;
             let count = c.whole(9, "a count of sectors in column 10")?;
             if count == 0 && kind == Kind::Flush {
-                (kind, 0, 0)
+                (kind, NOWHERE)
             } else {
-                let (lbn, count) = range(lbn, count, "1 to 2^32-1 sectors from a sector below 2^54")?;
                 // A flush flag on a request with data flushes the cache first; the data determines
                 // the kind.
-                (if kind == Kind::Flush { Kind::Write } else { kind }, lbn, count)
+                (if kind == Kind::Flush { Kind::Write } else { kind }, range(lbn, count)?)
             }
         } else if c.get(7).starts_with(b"[") && c.get(6).contains(&b'F') {
-            (Kind::Flush, 0, 0)
+            (Kind::Flush, NOWHERE)
         } else if c.get(7).starts_with(b"[") {
             // A request without data and without a flush cannot be replayed.
             return Ok(Parsed::Skipped);
         } else {
             return Err(Bad::new("sector + count from column 8 on", line));
         };
-        let record = Record {
-            arrival: Some(Time(at)),
-            gap: None,
-            kind,
-            fua: fua && kind == Kind::Write,
-            lbn,
-            count,
-            device,
-            owner: pid,
-            response: None,
-            line: number,
-        };
+        let fua = fua && kind == Kind::Write;
+        let record = Record { fua, ..Record::new(number, kind, place).at(Time(at)).on(device).by(pid) };
         self.take(record, issued, out);
         Ok(Parsed::Taken)
     }

@@ -24,21 +24,11 @@ impl LineFormat for DisksimAscii {
         let device = c.whole32(1, "a device number in column 2")?;
         let lbn = c.whole(2, "an LBN in column 3")?;
         let count = c.whole(3, "a count of sectors in column 4")?;
-        let (lbn, count) = range(lbn, count, "1 to 2^32-1 sectors from an LBN below 2^54")?;
+        let place = range(lbn, count)?;
         let flags = hex(c.get(4))
             .ok_or_else(|| Bad::new("flags in hexadecimal in column 5 (bit 0: read), such as 0 or 1", c.get(4)))?;
-        out.push_back(Record {
-            arrival: Some(Time(arrival)),
-            gap: None,
-            kind: if flags & 1 == 1 { Kind::Read } else { Kind::Write },
-            fua: false,
-            lbn,
-            count,
-            device,
-            owner: device,
-            response: None,
-            line: number,
-        });
+        let kind = if flags & 1 == 1 { Kind::Read } else { Kind::Write };
+        out.push_back(Record::new(number, kind, place).at(Time(arrival)).on(device));
         Ok(Parsed::Taken)
     }
 

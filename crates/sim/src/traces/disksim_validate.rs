@@ -37,24 +37,15 @@ impl LineFormat for DisksimValidate {
         }
         let lbn = c.whole(2, "an LBN in column 3")?;
         let count = c.whole(3, "a count of sectors in column 4")?;
-        let (lbn, count) = range(lbn, count, "1 to 2^32-1 sectors from an LBN below 2^54")?;
+        let place = range(lbn, count)?;
         let response = c.scaled(4, 3, "a response time in us in column 5")?;
         let gap = Dur(c.scaled(5, 3, "a gap in us in column 6")?);
-        out.push_back(Record {
-            arrival: None,
-            gap: Some(match self.gap {
-                GapSide::Before => Gap::Before(gap),
-                GapSide::After => Gap::After(gap),
-            }),
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device: 0,
-            owner: 0,
-            response: Some(Dur(response)),
-            line: number,
-        });
+        let gap = match self.gap {
+            GapSide::Before => Gap::Before(gap),
+            GapSide::After => Gap::After(gap),
+        };
+        let record = Record::new(number, kind, place).answered(Some(Dur(response)));
+        out.push_back(Record { gap: Some(gap), ..record });
         Ok(Parsed::Taken)
     }
 

@@ -17,8 +17,9 @@ use std::collections::VecDeque;
 
 use headtime_disk::{Dur, Kind, Time};
 
-use super::text::{Bad, Columns, sectors};
-use super::{Gap, LineFormat, Names, Parsed, Record, range};
+use super::record::NOWHERE;
+use super::text::{Bad, Columns};
+use super::{Gap, LineFormat, Names, Parsed, Record, byte_range};
 
 const HEADING: &str = "the line \"fio version 2 iolog\" or \"fio version 3 iolog\"";
 const SHAPE_2: &str = "filename action, or filename action offset length";
@@ -83,32 +84,13 @@ impl LineFormat for FioIolog {
                 return Err(Bad::new("add, open, close, wait, read, write, sync, datasync or trim", other));
             }
         };
-        let (lbn, count) = if kind == Kind::Flush {
-            (0, 0)
-        } else {
-            range(
-                sectors(offset, "an offset of whole sectors")?,
-                sectors(length, "a length of whole sectors")?,
-                "1 to 2^32-1 sectors from a sector below 2^54",
-            )?
-        };
+        let place = if kind == Kind::Flush { NOWHERE } else { byte_range(offset, length)? };
         let gap = match self.version {
             Version::Two => Some(Gap::Before(std::mem::take(&mut self.waited))),
             _ => None,
         };
         let device = self.files.number(file);
-        out.push_back(Record {
-            arrival,
-            gap,
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device,
-            owner: device,
-            response: None,
-            line: number,
-        });
+        out.push_back(Record { arrival, gap, ..Record::new(number, kind, place).on(device) });
         Ok(Parsed::Taken)
     }
 

@@ -17,6 +17,7 @@ mod mqsim;
 mod msr_csv;
 mod plain_csv;
 mod reader;
+mod record;
 mod recording;
 mod spc;
 mod systor_csv;
@@ -27,46 +28,12 @@ mod vscsi;
 
 use std::collections::VecDeque;
 
-use headtime_disk::{Dur, Kind, Time};
-
 pub use compressed::Input;
 pub use reader::{LONGEST_TRACE_DAYS, Reader, open, open_text};
+pub use record::{Gap, Record};
+use record::{Names, Since, byte_range, range};
 pub use recording::{RECORDING, Recorded, Recording};
 use text::Bad;
-
-/// A recorded request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Arrival time from the file's first request; `None` where the trace has only gaps.
-    pub arrival: Option<Time>,
-    /// Gap before or after it, where the trace has gaps between a completion and the next arrival.
-    pub gap: Option<Gap>,
-    /// Read, write or flush.
-    pub kind: Kind,
-    /// Whether it is a write with FUA.
-    pub fua: bool,
-    /// First 512-byte sector, whatever the drive's sector size. Zero for a flush.
-    pub lbn: u64,
-    /// Number of 512-byte sectors; at least 1, but zero for a flush.
-    pub count: u32,
-    /// The device's number in the trace (files of an iolog: in order of appearance from 0).
-    pub device: u32,
-    /// Originator: a process, host or volume if the trace has it, otherwise the device.
-    pub owner: u32,
-    /// Response time measured in the trace.
-    pub response: Option<Dur>,
-    /// Its line, from 1.
-    pub line: u64,
-}
-
-/// A gap between a completion and an arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gap {
-    /// From the completion of the previous request to this arrival.
-    Before(Dur),
-    /// From this completion to the next arrival.
-    After(Dur),
-}
 
 /// Why a trace could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -279,53 +246,10 @@ trait LineFormat {
     fn shape(&self) -> &'static str;
 }
 
-/// Conversion of an absolute clock to time since its first instant.
-#[derive(Clone, Copy, Debug, Default)]
-struct Since {
-    first: Option<u64>,
-}
-
-impl Since {
-    /// Converts `at`, in units of `per` nanoseconds; instants before the first count as the first.
-    fn first(&mut self, at: u64, per: u64) -> Time {
-        let first = *self.first.get_or_insert(at);
-        Time(at.saturating_sub(first).saturating_mul(per))
-    }
-}
-
-/// Numbers for names in order of appearance; few names are expected.
-#[derive(Clone, Debug, Default)]
-struct Names {
-    seen: Vec<Vec<u8>>,
-}
-
-impl Names {
-    fn number(&mut self, name: &[u8]) -> u32 {
-        let at = self.seen.iter().position(|s| s == name);
-        let at = at.unwrap_or_else(|| {
-            self.seen.push(name.to_vec());
-            self.seen.len() - 1
-        });
-        u32::try_from(at).unwrap_or(u32::MAX)
-    }
-}
-
-/// Checks that a range is not empty and cannot overflow, because traces are untrusted input.
-fn range(lbn: u64, count: u64, what: &'static str) -> Result<(u64, u32), Bad> {
-    let bad = |found: String| Bad { expected: what.into(), found };
-    let count = match u32::try_from(count) {
-        Ok(0) => return Err(bad("a request for 0 sectors".to_owned())),
-        Ok(c) => c,
-        Err(_) => return Err(bad(format!("a request for {count} sectors"))),
-    };
-    if lbn > u64::MAX / 1024 {
-        return Err(bad(format!("sector {lbn}")));
-    }
-    Ok((lbn, count))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
+    use headtime_disk::Time;
+
     use super::*;
 
     /// Reads a whole trace from text.

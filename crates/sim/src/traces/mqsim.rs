@@ -23,24 +23,13 @@ impl LineFormat for Mqsim {
         let device = c.whole32(1, "a device number in column 2")?;
         let lbn = c.whole(2, "a sector number in column 3")?;
         let count = c.whole(3, "a count of sectors in column 4")?;
-        let (lbn, count) = range(lbn, count, "1 to 2^32-1 sectors from a sector below 2^54")?;
+        let place = range(lbn, count)?;
         let kind = match c.get(4) {
             b"1" => Kind::Read,
             b"0" => Kind::Write,
             other => return Err(Bad::new("1 (read) or 0 (write) in column 5", other)),
         };
-        out.push_back(Record {
-            arrival: Some(Time(arrival)),
-            gap: None,
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device,
-            owner: device,
-            response: None,
-            line: number,
-        });
+        out.push_back(Record::new(number, kind, place).at(Time(arrival)).on(device));
         Ok(Parsed::Taken)
     }
 

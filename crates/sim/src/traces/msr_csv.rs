@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use headtime_disk::{Dur, Kind};
 
-use super::text::{Bad, Columns, sectors};
-use super::{LineFormat, Names, Parsed, Record, Since, range};
+use super::text::{Bad, Columns};
+use super::{LineFormat, Names, Parsed, Record, Since, byte_range};
 
 const SHAPE: &str = "7 columns: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 
@@ -38,24 +38,11 @@ impl LineFormat for MsrCsv {
         };
         let offset = c.whole(4, "an offset in bytes in column 5")?;
         let size = c.whole(5, "a size in bytes in column 6")?;
-        let (lbn, count) = range(
-            sectors(offset, "an offset of whole sectors")?,
-            sectors(size, "a size of whole sectors")?,
-            "1 to 2^32-1 sectors from a sector below 2^54",
-        )?;
+        let place = byte_range(offset, size)?;
         let response = c.whole(6, "a response time in units of 100 ns in column 7")?;
-        out.push_back(Record {
-            arrival: Some(self.clock.first(at, 100)),
-            gap: None,
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device,
-            owner: self.hosts.number(c.get(1)),
-            response: Some(Dur(response.saturating_mul(100))),
-            line: number,
-        });
+        let record = Record::new(number, kind, place).at(self.clock.first(at, 100)).on(device);
+        let response = Dur(response.saturating_mul(100));
+        out.push_back(record.by(self.hosts.number(c.get(1))).answered(Some(response)));
         Ok(Parsed::Taken)
     }
 

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use headtime_disk::{Dur, Kind, Time};
 
+use super::record::NOWHERE;
 use super::text::{Bad, Columns};
 use super::{LineFormat, Parsed, Record, range};
 
@@ -79,13 +80,12 @@ impl LineFormat for PlainCsv {
                 return Err(Bad::new("R, W, F, read, write or flush in column op", other));
             }
         };
-        let (lbn, count) = if kind == Kind::Flush {
-            (0, 0)
+        let place = if kind == Kind::Flush {
+            NOWHERE
         } else {
             range(
                 c.whole(self.at[2], "a sector number in column lbn")?,
                 c.whole(self.at[3], "a count of sectors in column sectors")?,
-                "1 to 2^32-1 sectors from a sector below 2^54",
             )?
         };
         let given = |k: usize| self.at[k] != usize::MAX && !c.get(self.at[k]).is_empty();
@@ -102,18 +102,8 @@ impl LineFormat for PlainCsv {
         } else {
             false
         };
-        out.push_back(Record {
-            arrival: Some(Time(at)),
-            gap: None,
-            kind,
-            fua,
-            lbn,
-            count,
-            device,
-            owner,
-            response,
-            line: number,
-        });
+        let record = Record::new(number, kind, place).at(Time(at)).on(device).by(owner).answered(response);
+        out.push_back(Record { fua, ..record });
         Ok(Parsed::Taken)
     }
 

@@ -35,19 +35,8 @@ impl LineFormat for Spc {
             other => return Err(Bad::new("R or W in column 4", other)),
         };
         let at = c.scaled(4, 9, "a time in seconds in column 5")?;
-        let (lbn, count) = range(lbn, size.div_ceil(512), "1 to 2^32-1 sectors from a sector below 2^54")?;
-        out.push_back(Record {
-            arrival: Some(self.clock.first(at, 1)),
-            gap: None,
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device,
-            owner: device,
-            response: None,
-            line: number,
-        });
+        let place = range(lbn, size.div_ceil(512))?;
+        out.push_back(Record::new(number, kind, place).at(self.clock.first(at, 1)).on(device));
         Ok(Parsed::Taken)
     }
 

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use headtime_disk::{Dur, Kind};
 
-use super::text::{Bad, Columns, sectors};
-use super::{LineFormat, Parsed, Record, Since, range};
+use super::text::{Bad, Columns};
+use super::{LineFormat, Parsed, Record, Since, byte_range};
 
 const SHAPE: &str = "6 columns: Timestamp,Response,IOType,LUN,Offset,Size";
 
@@ -42,23 +42,8 @@ impl LineFormat for SystorCsv {
         let device = c.whole32(3, "a LUN in column 4")?;
         let offset = c.whole(4, "an offset in bytes in column 5")?;
         let size = c.whole(5, "a size in bytes in column 6")?;
-        let (lbn, count) = range(
-            sectors(offset, "an offset of whole sectors")?,
-            sectors(size, "a size of whole sectors")?,
-            "1 to 2^32-1 sectors from a sector below 2^54",
-        )?;
-        out.push_back(Record {
-            arrival: Some(self.clock.first(at, 1)),
-            gap: None,
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device,
-            owner: device,
-            response,
-            line: number,
-        });
+        let place = byte_range(offset, size)?;
+        out.push_back(Record::new(number, kind, place).at(self.clock.first(at, 1)).on(device).answered(response));
         Ok(Parsed::Taken)
     }
 

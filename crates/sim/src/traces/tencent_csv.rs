@@ -31,25 +31,14 @@ impl LineFormat for TencentCsv {
         let at = c.scaled(0, 9, "a timestamp in seconds in column 1")?;
         let lbn = c.whole(1, "an offset in sectors in column 2")?;
         let count = c.whole(2, "a size in sectors in column 3")?;
-        let (lbn, count) = range(lbn, count, "1 to 2^32-1 sectors from a sector below 2^54")?;
+        let place = range(lbn, count)?;
         let kind = match c.get(3) {
             b"0" => Kind::Read,
             b"1" => Kind::Write,
             other => return Err(Bad::new("0 (read) or 1 (write) in column 4", other)),
         };
         let device = c.whole32(4, "a volume number in column 5")?;
-        out.push_back(Record {
-            arrival: Some(self.clock.first(at, 1)),
-            gap: None,
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device,
-            owner: device,
-            response: None,
-            line: number,
-        });
+        out.push_back(Record::new(number, kind, place).at(self.clock.first(at, 1)).on(device));
         Ok(Parsed::Taken)
     }
 

@@ -102,23 +102,13 @@ impl LineFormat for ThesiosCsv {
         let first = xxh3_64(c.get(p.filename)) % (VOLUME / ALIGNMENT) * ALIGNMENT;
         let end = offset.checked_add(bytes).map(|end| end.div_ceil(512));
         let count = end.map_or(0, |end| end - offset / 512);
-        let (lbn, count) = range(first.saturating_add(offset / 512), count, "1 to 2^32-1 sectors of a file")?;
+        let place = range(first.saturating_add(offset / 512), count)?;
         let response = match p.latency {
             Some(at) => Some(Dur(c.scaled(at, 9, "seconds in simulated_latency")?)),
             None => None,
         };
-        out.push_back(Record {
-            arrival: Some(arrival),
-            gap: None,
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device: 0,
-            owner: self.applications.number(c.get(p.application)),
-            response,
-            line: number,
-        });
+        let owner = self.applications.number(c.get(p.application));
+        out.push_back(Record::new(number, kind, place).at(arrival).by(owner).answered(response));
         Ok(Parsed::Taken)
     }
 
@@ -166,7 +156,7 @@ mod tests {
             (&good.replace("READ", "ERASE")[..], "READ or WRITE"),
             (&good.replace("4096", "x"), "bytes in disk_io_size_bytes"),
             (&good.replace(",1.5,0.01", ",-1,0.01"), "seconds in start_time"),
-            (&good.replace(",4096,", ",18446744073709551615,"), "sectors of a file"),
+            (&good.replace(",4096,", ",18446744073709551615,"), "1 to 2^32-1 sectors"),
         ] {
             let e = error(F, &format!("{HEADING}\n{line}\n"));
             assert!(e.starts_with("t:2: ") && e.contains(what), "{line}: {e}");

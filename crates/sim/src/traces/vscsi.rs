@@ -117,19 +117,9 @@ impl LineFormat for Vscsi {
             return Err(Bad { expected: format!("a record of version {e}").into(), found: format!("version {f}") });
         }
         let Some(kind) = kind(command) else { return Ok(Parsed::Skipped) };
-        let (lbn, count) = range(lbn, u64::from(length).div_ceil(512), "1 to 2^32-1 sectors from a sector below 2^54")?;
-        out.push_back(Record {
-            arrival: Some(self.clock.first(at, 1_000)),
-            gap: None,
-            kind,
-            fua: false,
-            lbn,
-            count,
-            device: 0,
-            owner: 0,
-            response: response.map(|us| Dur(us.saturating_mul(1_000))),
-            line: number,
-        });
+        let place = range(lbn, u64::from(length).div_ceil(512))?;
+        let response = response.map(|us| Dur(us.saturating_mul(1_000)));
+        out.push_back(Record::new(number, kind, place).at(self.clock.first(at, 1_000)).answered(response));
         Ok(Parsed::Taken)
     }
 

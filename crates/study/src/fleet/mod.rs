@@ -8,9 +8,11 @@ pub mod disk;
 pub mod durability;
 mod estimate;
 pub mod hazard;
+mod missed;
 pub mod page;
 mod random;
 pub mod run;
 pub mod study;
 
 pub use estimate::Estimate;
+pub use missed::Missed;

@@ -43,12 +43,12 @@ pub fn page(o: &Outcome) -> String {
 }
 
 fn scans(p: &mut String, o: &Outcome) {
-    let targets: Vec<&String> = o.policies.values().next().map(|f| f.missed.keys().collect()).unwrap_or_default();
+    let targets = o.policies.values().next().into_iter().flat_map(|f| f.missed.targets());
     p.push_str(
         "<h2>How long a scan of the whole drive takes</h2>\n<table><tr><th>policy</th><th>median, days</th>\
                 <th>95% of drives</th><th>99%</th><th>slowest</th>",
     );
-    for days in &targets {
+    for days in targets {
         let _ = write!(p, "<th>longer than {days} days</th>");
     }
     p.push_str("</tr>\n");
@@ -57,7 +57,7 @@ fn scans(p: &mut String, o: &Outcome) {
         for days in &f.scan_days[1..] {
             let _ = write!(p, "<td>{}</td>", figure(*days));
         }
-        for missed in f.missed.values() {
+        for missed in f.missed.shares() {
             let _ = write!(p, "<td>{}</td>", percent(missed));
         }
         p.push_str("</tr>\n");

@@ -14,6 +14,7 @@ use super::disk::{DiskRunError, NARROWED, Policy, Rates, rates, small};
 use super::durability::{Durability, Group, Rebuild, YEAR_HOURS};
 use super::estimate::Estimate;
 use super::hazard::FailureRates;
+use super::missed::Missed;
 use super::random::Draws;
 use super::study::Study;
 
@@ -60,8 +61,8 @@ pub struct PolicyOutcome {
     /// Days that a scan takes: of the quickest drive, at the 50th, 95th and 99th percentile, of the
     /// slowest one. Infinite: it does not end.
     pub scan_days: [f64; 5],
-    /// The share of drives whose scan takes longer, by target in days.
-    pub missed: BTreeMap<String, Estimate>,
+    /// The share of drives whose scan takes longer, by target.
+    pub missed: Missed,
     /// Days and shares of drives: the distribution of the time of a scan.
     pub distribution: Vec<(f64, f64)>,
     /// Mean of clients' response times, weighted by requests, ms.
@@ -139,10 +140,9 @@ pub fn run(
     if let Some(on) = study.write_cache {
         profile.electronics.cache.write_back = on;
     }
-    let parse = |p: &String| p.parse::<Policy>().expect("checked when the study was read");
     let mut wanted: Vec<Policy> = vec![Policy::None];
-    wanted.extend(study.policies.values().map(parse));
-    wanted.extend(study.groups.values().map(|g| parse(&g.rebuild)));
+    wanted.extend(study.policies.values());
+    wanted.extend(study.groups.values().map(|g| g.rebuild));
     let curves = curves(&profile, &wanted, study.seed, stop, see)?;
     let curve =
         |policy: Policy| &curves.iter().find(|(p, _)| *p == policy).expect("all that are wanted were simulated").1;
@@ -150,12 +150,12 @@ pub fn run(
     let loads = drive_loads(study);
     let mut policies = BTreeMap::new();
     for (name, policy) in &study.policies {
-        let scan = curve(parse(policy));
+        let scan = curve(*policy);
         let mut outcome = fleet(study, &loads, scan, alone);
         if let (Some(sectors), Some(failures)) = (&study.failures, failures) {
             let median_scan_hours = outcome.scan_days[1] * 24.0;
             for (group_name, table) in &study.groups {
-                let rebuild = curve(parse(&table.rebuild));
+                let rebuild = curve(table.rebuild);
                 let rebuild_hours = 1.0 / mean_of_day(study, 1.0, |load| rebuild.per_hour(load)) / table.declustered;
                 let latent = Group::latent_share(sectors.latent_per_year / YEAR_HOURS, median_scan_hours);
                 let group = Group {
@@ -176,7 +176,7 @@ pub fn run(
         }
         policies.insert(name.clone(), outcome);
     }
-    let names = |policy: Policy| study.policies.iter().find(|(_, p)| parse(p) == policy).map(|(n, _)| n.clone());
+    let names = |policy: Policy| study.policies.iter().find(|(_, p)| **p == policy).map(|(n, _)| n.clone());
     let table = curves.iter().filter_map(|(policy, curve)| {
         let name = if *policy == Policy::None { Some("no scan".to_owned()) } else { names(*policy) };
         name.map(|name| (name, curve.0.clone()))
@@ -303,15 +303,12 @@ fn fleet(study: &Study, loads: &[f64], scan: &Curve, alone: &Curve) -> PolicyOut
     days.sort_by(f64::total_cmp);
     let at = |share: f64| days[((days.len() as f64 * share) as usize).min(days.len() - 1)];
     let all = days.len() as u64;
-    let missed = study.targets_days.iter().map(|target| {
-        let late = all - days.partition_point(|d| d <= target) as u64;
-        (format!("{target}"), Estimate::share(late, all))
-    });
+    let missed = |target: f64| Estimate::share(all - days.partition_point(|d| *d <= target) as u64, all);
     let distribution = (0..=100).map(|i| f64::from(i) / 100.0).map(|share| (at(share), share));
     let mean = |i: usize| sums[i] / requests;
     PolicyOutcome {
         scan_days: [at(0.0), at(0.5), at(0.95), at(0.99), at(1.0)],
-        missed: missed.collect(),
+        missed: Missed::new(&study.targets_days, missed),
         distribution: distribution.filter(|(d, _)| d.is_finite()).collect(),
         mean_ms: mean(0),
         p99_ms: mean(1),

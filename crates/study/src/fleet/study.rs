@@ -24,10 +24,10 @@ pub struct StudyError {
     pub message: String,
 }
 
-/// A study.
+/// A study. In its text, policies (`P`) are strings.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Study {
+pub struct Study<P = Policy> {
     /// The heading of its page.
     pub title: String,
     /// What it is about, for its page.
@@ -48,12 +48,12 @@ pub struct Study {
     /// Clients.
     pub load: Load,
     /// Scans by name.
-    pub policies: BTreeMap<String, String>,
+    pub policies: BTreeMap<String, P>,
     /// Failures of drives and of sectors; without them there is no durability.
     pub failures: Option<Failures>,
     /// Redundancy groups by name.
     #[serde(default)]
-    pub groups: BTreeMap<String, GroupTable>,
+    pub groups: BTreeMap<String, GroupTable<P>>,
 }
 
 /// Clients of a fleet.
@@ -88,13 +88,13 @@ pub struct Failures {
 /// A redundancy group.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GroupTable {
+pub struct GroupTable<P = Policy> {
     /// Its drives.
     pub drives: u32,
     /// The most failed drives that it survives.
     pub survives: u32,
-    /// How the others are read to rebuild a drive: a policy.
-    pub rebuild: String,
+    /// How the others are read to rebuild a drive.
+    pub rebuild: P,
     /// Of how many times its own number the group's drives are: a declustered group's rebuild is
     /// spread over this many groups' drives, and as much quicker.
     #[serde(default = "once")]
@@ -117,6 +117,38 @@ fn constant() -> Vec<f64> {
     vec![1.0; 24]
 }
 
+impl Study<String> {
+    /// Parses the policies.
+    ///
+    /// # Errors
+    /// The key of a wrong one, and what was expected and found.
+    fn with_policies(self) -> Result<Study, (String, String)> {
+        let parse = |key: String, text: String| text.parse::<Policy>().map_err(|e| (key, e));
+        let policies = self
+            .policies
+            .into_iter()
+            .map(|(name, text)| parse(format!("policies.{name}"), text).map(|policy| (name, policy)));
+        let groups = self.groups.into_iter().map(|(name, g)| {
+            let table =
+                |rebuild| GroupTable { drives: g.drives, survives: g.survives, rebuild, declustered: g.declustered };
+            parse(format!("groups.{name}.rebuild"), g.rebuild).map(|rebuild| (name, table(rebuild)))
+        });
+        Ok(Study {
+            title: self.title,
+            about: self.about,
+            disk: self.disk,
+            write_cache: self.write_cache,
+            drives: self.drives,
+            seed: self.seed,
+            targets_days: self.targets_days,
+            load: self.load,
+            policies: policies.collect::<Result<_, _>>()?,
+            failures: self.failures,
+            groups: groups.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
 impl Study {
     /// Loads a study's file; paths in it are relative to it.
     ///
@@ -133,17 +165,19 @@ impl Study {
     /// # Errors
     /// File, line or key, and what was expected and found.
     pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Study, StudyError> {
-        let mut study: Study = toml::from_str(text).map_err(|e| {
+        let read: Study<String> = toml::from_str(text).map_err(|e| {
             let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
             StudyError { place: format!("{file}:{line}"), message: e.message().replace('\n', " ") }
         })?;
+        let at = |(key, message)| StudyError { place: format!("{file}: {key}"), message };
+        let mut study = read.with_policies().map_err(at)?;
         study.disk = beside(folder, study.disk);
         if let Some(failures) = &mut study.failures {
             failures.file = failures.file.take().map(|path| folder.join(path));
         }
         match study.fault() {
             None => Ok(study),
-            Some((key, message)) => Err(StudyError { place: format!("{file}: {key}"), message }),
+            Some(fault) => Err(at(fault)),
         }
     }
 
@@ -176,11 +210,6 @@ impl Study {
         if self.policies.is_empty() {
             return at("policies", "expected one policy or more, found none".into());
         }
-        for (name, policy) in &self.policies {
-            if let Err(e) = policy.parse::<Policy>() {
-                return at(&format!("policies.{name}"), e);
-            }
-        }
         for (name, group) in &self.groups {
             let key = |k: &str| format!("groups.{name}.{k}");
             if !(2..=1000).contains(&group.drives) {
@@ -190,10 +219,8 @@ impl Study {
                 let most = group.drives - 1;
                 return at(&key("survives"), format!("expected 1 to {most}, found {}", group.survives));
             }
-            match group.rebuild.parse::<Policy>() {
-                Err(e) => return at(&key("rebuild"), e),
-                Ok(Policy::None) => return at(&key("rebuild"), "expected a policy that reads, found none".into()),
-                Ok(_) => {}
+            if group.rebuild == Policy::None {
+                return at(&key("rebuild"), "expected a policy that reads, found none".into());
             }
             if !(1.0..=1e4).contains(&group.declustered) {
                 return at(&key("declustered"), format!("expected 1 to 10000, found {}", group.declustered));
@@ -248,6 +275,7 @@ mod tests {
     fn what_is_not_given_has_a_default() {
         let s = parse(GOOD).unwrap();
         assert_eq!((s.load.day.len(), s.load.spread, s.targets_days.len(), s.seed), (24, 0.0, 3, 1));
+        assert_eq!(s.policies["free"], Policy::Headtime);
         let with_file = format!("{GOOD}[failures]\nfile = 'days.csv'\n");
         assert_eq!(parse(&with_file).unwrap().failures.unwrap().file, Some("/there/days.csv".into()));
     }
@@ -257,6 +285,10 @@ mod tests {
         for (text, expected) in [
             (GOOD.replace("drives = 10", "drives = 0"), "s.toml: drives: expected 1 to"),
             (GOOD.replace("headtime'", "headtim'"), "s.toml: policies.free: expected none, headtime"),
+            (
+                format!("{GOOD}[groups.a]\ndrives = 4\nsurvives = 1\nrebuild = 'fats'\n"),
+                "s.toml: groups.a.rebuild: expected none, headtime",
+            ),
             (GOOD.replace("per_second = 40.0", "per_second = 0.0"), "load.per_second: expected 0.1"),
             (GOOD.replace("per_second = 40.0", "per_second = 40.0\nday = [1.0]"), "load.day: expected 24"),
             (GOOD.replace("drives = 10", "drives = 10\ndirves = 3"), "s.toml:4"),

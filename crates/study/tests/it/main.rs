@@ -1,4 +1,6 @@
-//! Sweeps from the grid to the rows.
+//! Sweeps from the grid to the rows; fleets against figures of others.
 
 mod grids;
+mod hazards;
+mod published;
 mod sweeps;

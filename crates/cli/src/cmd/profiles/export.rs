@@ -59,8 +59,10 @@ const PIECE: u64 = 1 << 20;
 const PIECES: u32 = 4;
 /// Requests under way of iocost_coef_gen.py, and of iotune on a rotational disk about as many.
 const IOCOST_DEPTH: u32 = 64;
-/// Concurrency of an OSD's shards on a rotational disk (osd_op_num_shards_hdd times
-/// osd_op_num_threads_per_shard_hdd: 1 times 5).
+/// Concurrency of an OSD's shards on a rotational disk: osd_op_num_shards_hdd times
+/// osd_op_num_threads_per_shard_hdd. The defaults are 1 and 5; until pull request 58509 of 2024
+/// they were 5 and 1, which is as much (Ceph's mClock Config Reference, "OSD Shard Configuration
+/// For HDD Based Clusters With mClock", commit 07382775).
 const OSD_THREADS: u32 = 5;
 
 impl Job {
