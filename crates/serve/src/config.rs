@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use headtime_disk::Dur;
 use headtime_sched::write_cache::Limits;
-use headtime_sched::{Policy, Rate};
+use headtime_sched::{Policy, Rate, TaskRange};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -365,10 +365,12 @@ impl Config {
         let checked = |s: &Size| s.bytes().expect("checked when it was read");
         let spec = |e: &Export| {
             let first = whole(&e.name, "start", checked(&e.start))?;
-            let length = match &e.size {
+            let span = match &e.size {
                 Some(size) => whole(&e.name, "size", checked(size))?,
                 None => sectors.saturating_sub(first),
             };
+            let within = e.reorganise.as_ref().and_then(|t| t.within(&TaskRange { lbn: first, count: span }, unit));
+            let length = span.saturating_sub(within.unwrap_or(0));
             Ok(ExportSpec {
                 name: e.name.clone(),
                 description: e.description.clone(),

@@ -51,9 +51,10 @@ type Moved = Vec<(u64, u32)>;
 /// What is reorganised, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
-    /// The sectors of the export.
+    /// The sectors of the export, as its clients count them. If the reserve begins within them,
+    /// those from there on are behind it.
     pub part: TaskRange,
-    /// The reserve: both copies of the map, then the slots.
+    /// The reserve: a copy of the map, the slots, the other copy.
     pub reserve: TaskRange,
     /// Sectors of a unit.
     pub unit: u64,
@@ -136,10 +137,23 @@ impl Area {
         TaskRange { lbn, count }
     }
 
+    /// Returns whether the reserve is within the export.
+    pub fn is_within(&self) -> bool {
+        self.part.lbn < self.reserve.lbn && self.reserve.lbn < self.part.lbn.saturating_add(self.part.count)
+    }
+
+    /// Returns the sectors of the disk from the export's first to its last, with the reserve if it
+    /// is between them.
+    pub fn span(&self) -> TaskRange {
+        let within = if self.is_within() { self.reserve.count } else { 0 };
+        TaskRange { count: self.part.count.saturating_add(within), ..self.part }
+    }
+
     /// Returns the map without any move.
     ///
     /// # Errors
-    /// [`LayoutError::Map`]: there is no room for a slot, or the reserve overlaps the export.
+    /// [`LayoutError::Map`]: there is no room for a slot, the reserve overlaps the export, or is
+    /// within it and does not begin between two units.
     pub fn map(&self) -> Result<BlockMap, LayoutError> {
         let first = self.reserve.lbn.saturating_add(self.copy_sectors());
         // To the offset in a block at which the export begins.
@@ -148,10 +162,14 @@ impl Area {
             lbn: first.saturating_add(shift),
             count: self.reserve.count.saturating_sub(2 * self.copy_sectors() + shift),
         };
-        if self.part.overlaps(&self.reserve) {
-            return Err(MapError::Overlap.into());
+        if slots.count < self.unit {
+            return Err(MapError::Reserve { unit: self.unit, found: slots.count }.into());
         }
-        Ok(BlockMap::new(self.part, slots, self.unit)?)
+        match self.is_within() {
+            true => Ok(BlockMap::around(self.part, self.reserve, slots, self.unit)?),
+            false if self.part.overlaps(&self.reserve) => Err(MapError::Overlap.into()),
+            false => Ok(BlockMap::new(self.part, slots, self.unit)?),
+        }
     }
 
     fn fields(&self) -> [u64; 5] {

@@ -1,5 +1,5 @@
-//! A file system's load on a reorganised export, its heat and its block map, and the application
-//! that moves units in free bandwidth: `headtime reorganise` in virtual time.
+//! A file system's load on a reorganised export, its heat and its block map: the server's part of
+//! `headtime reorganise`, in virtual time.
 //!
 //! Contents are modelled as versions: every write to a unit makes a new one. A place that does not
 //! have the unit's current version when the unit is read there is a loss.
@@ -9,18 +9,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use headtime_disk::{Dur, Kind, Time};
-use headtime_sched::layout::{BlockMap, Heat, Move, Place, moves};
-use headtime_sched::{Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
-use headtime_sim::background::{Background, Progress};
+use headtime_sched::TaskRange;
+use headtime_sched::layout::{BlockMap, Heat, Move, Place};
 use headtime_sim::workload::variates::Variates;
 use headtime_sim::workload::{Ask, Workload, WorkloadError};
 
 /// Sectors of a unit: 128 KiB.
 const UNIT: u64 = 256;
-/// Sectors that are picked up at a time, as `headtime reorganise` does: 32 KiB.
-const PICKUP: u32 = 64;
-/// Units of a batch, as `headtime reorganise` has them.
-const BATCH: usize = 256;
+/// Sectors of a copy of the map: 12 bytes a unit.
+const MAP_SECTORS: u64 = 64;
 /// Number of files. A file is 4 to 252 KiB.
 const FILES: u64 = 20_000;
 /// Sectors that a program reads at a time: 64 KiB.
@@ -28,57 +25,74 @@ const READ: u64 = 128;
 /// Of five accesses to files, one overwrites 8 KiB.
 const WRITES: u64 = 5;
 const WRITTEN: u64 = 16;
-/// The owner of the writes of the map.
+/// The owner of the requests at the end of moves.
 const MAP: u32 = u32::MAX;
 
-/// Which units are moved.
+/// Where the reserve is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chosen {
-    /// The hot ones.
-    Hot,
-    /// As many others: the mechanism switched off.
-    #[cfg(test)]
-    Any,
+pub(crate) enum Reserve {
+    /// In the middle of the export.
+    Middle,
+    /// Before it: the outermost part of the disk.
+    Edge,
+}
+
+/// Moves that end: the data is copied, but what was overwritten meanwhile. Writes to their units
+/// wait.
+#[derive(Debug)]
+pub(super) struct Settling {
+    pub(super) moves: Vec<Move>,
+    /// The requests left: the last copies, and the maps.
+    pub(super) left: VecDeque<(Kind, TaskRange)>,
 }
 
 /// What load and application share: the server's state.
 #[derive(Debug)]
 pub(crate) struct Export {
-    map: BlockMap,
-    heat: Heat,
+    pub(super) map: BlockMap,
+    pub(super) heat: Heat,
     /// The version of each unit that was written, and of each place: by unit, and by first sector.
     versions: BTreeMap<u64, u64>,
     stored: BTreeMap<u64, (u64, u64)>,
     /// Writes in flight, by unit.
-    writing: BTreeMap<u64, u32>,
-    /// Units on their way, with whether they were overwritten.
-    moving: BTreeMap<u64, bool>,
-    /// Maps to be written.
-    map_writes: u32,
+    pub(super) writing: BTreeMap<u64, u32>,
+    /// Units on their way, with what was overwritten of them, in the export's sectors.
+    pub(super) moving: BTreeMap<u64, Option<TaskRange>>,
+    pub(super) settling: VecDeque<Settling>,
     /// Reads of a place that had not what was written last.
     pub(crate) lost: u64,
-    /// Units that were moved, and moves that were in vain.
+    /// Units that were moved, moves that were in vain, and units with a last copy.
     pub(crate) moved: u64,
     pub(crate) in_vain: u64,
+    pub(crate) recopied: u64,
 }
 
 impl Export {
-    /// Creates an export on a disk of `capacity` sectors, of which the first hundredth is the
-    /// reserve.
-    pub(crate) fn new(capacity: u64) -> Rc<RefCell<Export>> {
-        let reserve = TaskRange { lbn: 0, count: capacity / 100 };
-        let part = TaskRange { lbn: reserve.count, count: capacity - reserve.count };
+    /// Creates an export on a disk of `capacity` sectors, of which a hundredth is the reserve.
+    pub(crate) fn new(capacity: u64, at: Reserve) -> Rc<RefCell<Export>> {
+        let count = capacity / 100 / UNIT * UNIT;
+        let map = match at {
+            Reserve::Edge => {
+                let part = TaskRange { lbn: count, count: capacity - count };
+                BlockMap::new(part, TaskRange { lbn: 0, count }, UNIT)
+            }
+            Reserve::Middle => {
+                let gap = TaskRange { lbn: (capacity - count) / 2 / UNIT * UNIT, count };
+                BlockMap::around(TaskRange { lbn: 0, count: capacity - count }, gap, gap, UNIT)
+            }
+        };
         Rc::new(RefCell::new(Export {
-            map: BlockMap::new(part, reserve, UNIT).expect("a hundredth of the disk has room for units"),
+            map: map.expect("a hundredth of the disk has room for units"),
             heat: Heat::new(),
             versions: BTreeMap::new(),
             stored: BTreeMap::new(),
             writing: BTreeMap::new(),
             moving: BTreeMap::new(),
-            map_writes: 0,
+            settling: VecDeque::new(),
             lost: 0,
             moved: 0,
             in_vain: 0,
+            recopied: 0,
         }))
     }
 
@@ -88,8 +102,55 @@ impl Export {
 
     /// Returns the unit and version at a place: its home's, if nothing was written there.
     fn at(&self, place: u64) -> (u64, u64) {
-        let home = || (self.map.unit_of(place.max(self.map.part().lbn)), 0);
+        let home = || {
+            let gap = self.map.gap().filter(|gap| gap.end() <= place);
+            (self.map.unit_of(place.max(self.map.part().lbn) - gap.map_or(0, |gap| gap.count)), 0)
+        };
         self.stored.get(&place).copied().unwrap_or_else(home)
+    }
+
+    /// Returns what a request has of a unit.
+    fn part_of(&self, unit: u64, range: TaskRange) -> TaskRange {
+        let begin = self.map.part().lbn + unit * UNIT;
+        let lbn = range.lbn.max(begin);
+        TaskRange { lbn, count: range.end().min(begin + UNIT) - lbn }
+    }
+
+    /// Returns where a part of a unit is in a place.
+    pub(super) fn in_place(&self, unit: u64, part: TaskRange, place: Place) -> TaskRange {
+        let lbn = self.map.range(unit, place).lbn + (part.lbn - self.map.part().lbn) % UNIT;
+        TaskRange { lbn, count: part.count }
+    }
+
+    /// Returns whether a request waits for the end of a move.
+    fn holds(&self, kind: Kind, range: TaskRange) -> bool {
+        let units = self.map.unit_of(range.lbn)..=self.map.unit_of(range.end() - 1);
+        kind == Kind::Write && self.settling.iter().flat_map(|s| &s.moves).any(|m| units.contains(&m.unit))
+    }
+
+    /// Returns the next request at the end of moves.
+    fn next_step(&mut self) -> Option<(Kind, TaskRange)> {
+        self.settling.front_mut()?.left.pop_front()
+    }
+
+    /// Ends the moves of which all requests are done.
+    fn end(&mut self) {
+        if self.settling.front().is_none_or(|s| !s.left.is_empty()) {
+            return;
+        }
+        for m in self.settling.pop_front().expect("there is one").moves {
+            let content = self.at(self.place(m.unit));
+            let to = self.map.range(m.unit, m.to).lbn;
+            self.stored.insert(to, content);
+            self.map.set(m.unit, m.to).expect("the slot was free when this was planned");
+            self.moved += 1;
+        }
+    }
+
+    /// Returns the places of the two copies of the map.
+    pub(super) fn maps(&self) -> [TaskRange; 2] {
+        let reserve = self.map.reserve();
+        [reserve.lbn, reserve.end() - MAP_SECTORS].map(|lbn| TaskRange { lbn, count: MAP_SECTORS })
     }
 
     /// Handles a request: counts it, writes or checks the versions, and returns where it begins.
@@ -103,7 +164,10 @@ impl Export {
                     self.versions.insert(unit, version + 1);
                     self.stored.insert(place, (unit, version + 1));
                     *self.writing.entry(unit).or_default() += 1;
-                    self.moving.get_mut(&unit).into_iter().for_each(|overwritten| *overwritten = true);
+                    let part = self.part_of(unit, range);
+                    if let Some(all) = self.moving.get_mut(&unit) {
+                        *all = Some(all.map_or(part, |all| spanned(all, part)));
+                    }
                 }
                 _ => self.lost += u64::from(self.at(place) != (unit, version)),
             }
@@ -120,6 +184,12 @@ impl Export {
             }
         }
     }
+}
+
+/// Returns the sectors from the first of two ranges to the last.
+fn spanned(a: TaskRange, b: TaskRange) -> TaskRange {
+    let lbn = a.lbn.min(b.lbn);
+    TaskRange { lbn, count: a.end().max(b.end()) - lbn }
 }
 
 /// A file.
@@ -150,7 +220,7 @@ struct Task {
 enum Due {
     /// The next request of a task. Where it is on the disk follows when it is submitted.
     Next(Step),
-    /// A piece of one, or a map.
+    /// A piece of one, or a request at the end of moves.
     Piece(Kind, TaskRange),
 }
 
@@ -167,6 +237,8 @@ pub(crate) struct HotFiles {
     think: Dur,
     due: BTreeMap<(Time, u32, u64), Due>,
     next: u64,
+    /// A request at the end of moves is under way.
+    ends_moves: bool,
     /// Responses of requests, and their sum.
     pub(crate) requests: u64,
     total: Dur,
@@ -176,6 +248,8 @@ impl HotFiles {
     /// Creates `tasks` tasks. The files are the same for each seed.
     pub(crate) fn new(export: &Rc<RefCell<Export>>, tasks: usize, think: Dur, seed: u64) -> HotFiles {
         let part = export.borrow().map.part();
+        // The requests of an earlier load have ended with it.
+        export.borrow_mut().writing.clear();
         let mut random = Variates::new(seed, 0);
         let stretch = part.count / FILES;
         let mut order: Vec<u64> = (0..FILES).collect();
@@ -201,6 +275,7 @@ impl HotFiles {
             think,
             due: BTreeMap::new(),
             next: 0,
+            ends_moves: false,
             requests: 0,
             total: Dur::ZERO,
         };
@@ -237,6 +312,16 @@ impl HotFiles {
         (0..file.count).step_by(READ as usize).map(|from| Step { kind: Kind::Read, range: read(from) }).collect()
     }
 
+    /// Returns the first request that does not wait for the end of a move.
+    fn first(&self) -> Option<(Time, u32, u64)> {
+        let export = self.export.borrow();
+        let is_free = |what: &Due| match what {
+            Due::Next(step) => !export.holds(step.kind, step.range),
+            Due::Piece(..) => true,
+        };
+        self.due.iter().find(|(_, what)| is_free(what)).map(|(&key, _)| key)
+    }
+
     fn put(&mut self, due: Time, owner: u32, what: Due) {
         self.next += 1;
         self.due.insert((due, owner, self.next), what);
@@ -245,11 +330,13 @@ impl HotFiles {
 
 impl Workload for HotFiles {
     fn next_due(&self) -> Option<Time> {
-        self.due.first_key_value().map(|((due, ..), _)| *due)
+        self.first().map(|(due, ..)| due)
     }
 
     fn take(&mut self) -> Result<Ask, WorkloadError> {
-        let ((due, owner, _), what) = self.due.pop_first().expect("one is due");
+        let key = self.first().expect("one is due");
+        let (due, owner, _) = key;
+        let what = self.due.remove(&key).expect("it is there");
         let (kind, range) = match what {
             Due::Piece(kind, range) => (kind, range),
             Due::Next(step) => {
@@ -260,14 +347,20 @@ impl Workload for HotFiles {
             }
         };
         let (lbn, count) = (range.lbn, range.count as u32);
-        Ok(Ask { due, kind, lbn, count, fua: owner == MAP, sync: true, owner, class: 0 })
+        Ok(Ask { due, kind, lbn, count, fua: owner == MAP && kind == Kind::Write, sync: true, owner, class: 0 })
     }
 
     fn finished(&mut self, owner: u32, now: Time) {
-        // The application has moved a batch: its map is written.
-        let maps = std::mem::take(&mut self.export.borrow_mut().map_writes);
-        for _ in 0..maps {
-            self.put(now, MAP, Due::Piece(Kind::Write, TaskRange { lbn: 0, count: 64 }));
+        self.ends_moves &= owner != MAP;
+        if !self.ends_moves {
+            if owner == MAP {
+                self.export.borrow_mut().end();
+            }
+            let step = self.export.borrow_mut().next_step();
+            if let Some((kind, range)) = step {
+                self.ends_moves = true;
+                self.put(now, MAP, Due::Piece(kind, range));
+            }
         }
         let Some(task) = self.tasks.get_mut(owner as usize) else { return };
         let (step, left, due) = task.under_way.take().expect("a request that began");
@@ -285,123 +378,6 @@ impl Workload for HotFiles {
 
     fn endless(&self) -> bool {
         true
-    }
-}
-
-/// `headtime reorganise` in virtual time.
-#[derive(Debug)]
-pub(crate) struct Reorganiser {
-    export: Rc<RefCell<Export>>,
-    planned: VecDeque<Move>,
-    session: Option<SessionId>,
-    batch: Vec<Move>,
-    /// The task under way, and whether it writes.
-    task: Option<(TaskId, bool)>,
-    done_at: Option<Time>,
-}
-
-impl Reorganiser {
-    /// Plans the moves.
-    pub(crate) fn new(export: &Rc<RefCell<Export>>, chosen: Chosen) -> Reorganiser {
-        let planned = {
-            let e = export.borrow();
-            let planned = moves(&e.map, &e.heat.units().collect::<Vec<_>>(), e.heat.accesses());
-            match chosen {
-                Chosen::Hot => planned,
-                #[cfg(test)]
-                Chosen::Any => {
-                    let unit = |n: usize| n as u64 * 97 % e.map.units();
-                    planned.iter().enumerate().map(|(n, m)| Move { unit: unit(n), to: m.to }).collect()
-                }
-            }
-        };
-        let export = Rc::clone(export);
-        Reorganiser { export, planned: planned.into(), session: None, batch: Vec::new(), task: None, done_at: None }
-    }
-
-    fn register(&mut self, writes: bool, core: &mut Core, now: Time) -> Result<(), TaskError> {
-        let session = self.session.expect("it is open");
-        let ranges: Vec<TaskRange> = {
-            let map = &self.export.borrow().map;
-            let place = |m: &Move| if writes { m.to } else { map.place(m.unit) };
-            self.batch.iter().map(|m| map.range(m.unit, place(m))).collect()
-        };
-        let kind = if writes { Kind::Write } else { Kind::Read };
-        let task = core.register(session, &TaskSpec { kind, ranges, blksize: PICKUP, min_pickup: PICKUP }, now)?;
-        self.task = Some((task, writes));
-        Ok(())
-    }
-
-    /// Begins the next batch.
-    fn begins(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError> {
-        let size = BATCH.min(self.planned.len());
-        self.batch = self.planned.drain(..size).collect();
-        if self.batch.is_empty() {
-            self.done_at = Some(now);
-            return Ok(());
-        }
-        {
-            let mut e = self.export.borrow_mut();
-            for m in &self.batch {
-                let overwritten = e.writing.contains_key(&m.unit);
-                e.moving.insert(m.unit, overwritten);
-            }
-        }
-        self.register(false, core, now)
-    }
-
-    /// The batch is copied: those of its units that were not overwritten are in their new places.
-    fn settles(&mut self) {
-        let mut e = self.export.borrow_mut();
-        for m in std::mem::take(&mut self.batch) {
-            let overwritten = e.moving.remove(&m.unit).expect("it began");
-            if overwritten {
-                e.in_vain += 1;
-                continue;
-            }
-            let content = e.at(e.place(m.unit));
-            let to = e.map.range(m.unit, m.to).lbn;
-            e.stored.insert(to, content);
-            if e.map.set(m.unit, m.to).is_ok() {
-                e.moved += 1;
-            }
-        }
-        e.map_writes += 1;
-    }
-}
-
-impl Background for Reorganiser {
-    fn start(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError> {
-        self.session = Some(core.open(1, now)?);
-        self.begins(core, now)
-    }
-
-    fn event(&mut self, event: &TaskEvent, core: &mut Core, now: Time) -> Result<(), TaskError> {
-        match *event {
-            TaskEvent::GetBuffer { task, range, .. } => _ = core.buffer(task, range, true, now)?,
-            TaskEvent::Done { task, .. } if self.task == Some((task, false)) => self.register(true, core, now)?,
-            TaskEvent::Done { .. } => {
-                self.settles();
-                self.begins(core, now)?;
-            }
-            TaskEvent::Delivered { .. }
-            | TaskEvent::Written { .. }
-            | TaskEvent::Superseded { .. }
-            | TaskEvent::Failed { .. } => {}
-        }
-        Ok(())
-    }
-
-    fn ends(&self) -> bool {
-        true
-    }
-
-    fn is_done(&self) -> bool {
-        self.done_at.is_some()
-    }
-
-    fn progress(&self) -> Progress {
-        Progress { done_at: self.done_at, ..Progress::default() }
     }
 }
 

@@ -5,10 +5,11 @@
 //! | [`characterised_drive`] | characterised virtual drives, once per seed |
 //! | [`figure9`] | loss and free bandwidth over conservatism (Lumb 2002, figure 9) |
 //! | [`guarantee_check`] | whether streams kept their guarantees |
-//! | [`hot_files`] | a file system's load on a reorganised export, and the application that moves units |
+//! | [`hot_files`] | a file system's load on a reorganised export |
 //! | [`load_run`] | a load on a built-in drive |
 //! | [`policy_run`] | the benchmark suite under an ADMIT policy |
 //! | [`predictions`] | random requests, and the errors of predicted head times |
+//! | [`reorganiser`] | the application that moves its units |
 //! | [`scan_bound`] | a lower bound of a scan's duration |
 //! | [`scan_run`] | background work under an endless foreground |
 //! | [`scans`] | scans of a whole disk under `oltp`, once per seed |
@@ -21,6 +22,7 @@ pub(crate) mod hot_files;
 pub(crate) mod load_run;
 pub(crate) mod policy_run;
 pub(crate) mod predictions;
+pub(crate) mod reorganiser;
 pub(crate) mod scan_bound;
 pub(crate) mod scan_run;
 pub(crate) mod scans;

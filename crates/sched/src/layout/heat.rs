@@ -11,6 +11,10 @@ const RECENT: usize = 8;
 /// Accesses after which all counts are halved: two hours of a busy disk.
 const HALVED_AFTER: u64 = 1 << 20;
 
+/// A unit follows another one if it leads by this part of the other's accesses: without any order
+/// one of them leads, too, by a few.
+const LEAST_LEAD: u32 = 4;
+
 /// What is known of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Unit {
@@ -108,7 +112,7 @@ impl Heat {
 
     /// Returns all units of which accesses are known, ascending.
     pub fn units(&self) -> impl Iterator<Item = HotUnit> {
-        let next = |known: &Unit| (known.lead > 0).then_some(known.next);
+        let next = |known: &Unit| (known.lead > known.count / LEAST_LEAD).then_some(known.next);
         self.units.iter().map(move |(&unit, known)| HotUnit { unit, count: known.count, next: next(known) })
     }
 }

@@ -34,6 +34,15 @@ pub enum MapError {
     /// The reserve is not outside of the part whose units it takes.
     #[error("expected a reserve outside of what is reorganised, found one that overlaps it")]
     Overlap,
+    /// The gap within the part does not begin between two of its units, or the reserve is not in
+    /// it.
+    #[error("expected a gap between two units of {unit} sectors that contains the reserve, found one at {found}")]
+    Gap {
+        /// Sectors of a unit.
+        unit: u64,
+        /// First sector of the gap.
+        found: u64,
+    },
     /// There is no such unit or slot.
     #[error("unit {unit}: expected one of {units} units and {slots} slots, found slot {slot:?}")]
     Unknown {
@@ -65,6 +74,9 @@ pub(super) const MAX_SLOTS: u64 = super::heat::MAX_UNITS as u64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockMap {
     part: TaskRange,
+    /// Sectors within the part that are none of its own: units from its first sector on have their
+    /// homes behind it. At the end of the part, and empty: none.
+    gap: TaskRange,
     reserve: TaskRange,
     unit: u64,
     /// The slots of the units that are not at home.
@@ -77,6 +89,27 @@ impl BlockMap {
     /// Creates the map of a part of the disk with units of `unit` sectors, all of them at home. The
     /// last unit may be shorter. What is left of the reserve behind the last whole slot is unused.
     pub fn new(part: TaskRange, reserve: TaskRange, unit: u64) -> Result<BlockMap, MapError> {
+        if part.overlaps(&reserve) {
+            return Err(MapError::Overlap);
+        }
+        BlockMap::with_gap(part, TaskRange { lbn: part.end(), count: 0 }, reserve, unit)
+    }
+
+    /// Creates the map of a part of the disk that has the reserve, and what else is in `gap`, in
+    /// its middle. `part` has the sectors as clients count them: on the disk, those from the gap
+    /// on are behind it.
+    ///
+    /// # Errors
+    /// [`MapError::Gap`], and those of [`BlockMap::new`].
+    pub fn around(part: TaskRange, gap: TaskRange, reserve: TaskRange, unit: u64) -> Result<BlockMap, MapError> {
+        let is_between = part.lbn < gap.lbn && gap.lbn < part.end() && (gap.lbn - part.lbn).is_multiple_of(unit.max(1));
+        if !is_between || reserve.lbn < gap.lbn || reserve.end() > gap.end() {
+            return Err(MapError::Gap { unit, found: gap.lbn });
+        }
+        BlockMap::with_gap(part, gap, reserve, unit)
+    }
+
+    fn with_gap(part: TaskRange, gap: TaskRange, reserve: TaskRange, unit: u64) -> Result<BlockMap, MapError> {
         if unit == 0 || part.count == 0 {
             return Err(MapError::Empty);
         }
@@ -86,15 +119,17 @@ impl BlockMap {
             1..=MAX_SLOTS => {}
             _ => return Err(MapError::Slots(slots)),
         }
-        if part.overlaps(&reserve) {
-            return Err(MapError::Overlap);
-        }
-        Ok(BlockMap { part, reserve, unit, moved: BTreeMap::new(), slots: vec![None; slots as usize] })
+        Ok(BlockMap { part, gap, reserve, unit, moved: BTreeMap::new(), slots: vec![None; slots as usize] })
     }
 
-    /// Returns the part of the disk whose units these are.
+    /// Returns the part of the disk whose units these are, as clients count its sectors.
     pub fn part(&self) -> TaskRange {
         self.part
+    }
+
+    /// Returns the gap in the part; `None` if it has none.
+    pub fn gap(&self) -> Option<TaskRange> {
+        (self.gap.count > 0).then_some(self.gap)
     }
 
     /// Returns the reserve.
@@ -144,12 +179,17 @@ impl BlockMap {
         let from = unit * self.unit;
         let count = self.unit.min(self.part.count - from);
         match place {
-            Place::Home => TaskRange { lbn: self.part.lbn + from, count },
+            Place::Home => TaskRange { lbn: self.home(self.part.lbn + from), count },
             Place::Slot(slot) => {
                 assert!(slot < self.slots(), "there are {} slots, not {slot}", self.slots());
                 TaskRange { lbn: self.reserve.lbn + u64::from(slot) * self.unit, count }
             }
         }
+    }
+
+    /// Returns where a sector, as clients count them, is when its unit is at home.
+    fn home(&self, lbn: u64) -> u64 {
+        if lbn < self.gap.lbn { lbn } else { lbn + self.gap.count }
     }
 
     /// Checks that a unit can be moved to a place: both are there, and no other unit is.
@@ -190,14 +230,15 @@ impl BlockMap {
     /// The request must be within the part.
     pub fn runs(&self, request: TaskRange) -> Vec<TaskRange> {
         let (first, last) = (self.unit_of(request.lbn), self.unit_of(request.end() - 1));
-        if self.moved.range(first..=last).next().is_none() {
-            return vec![request];
+        let spans_gap = request.lbn < self.gap.lbn && self.gap.lbn < request.end();
+        if !spans_gap && self.moved.range(first..=last).next().is_none() {
+            return vec![TaskRange { lbn: self.home(request.lbn), count: request.count }];
         }
         let mut runs: Vec<TaskRange> = Vec::new();
         for unit in first..=last {
-            let home = self.range(unit, Place::Home);
-            let (from, to) = (request.lbn.max(home.lbn), request.end().min(home.end()));
-            let lbn = self.range(unit, self.place(unit)).lbn + (from - home.lbn);
+            let begin = self.part.lbn + unit * self.unit;
+            let (from, to) = (request.lbn.max(begin), request.end().min(begin + self.unit));
+            let lbn = self.range(unit, self.place(unit)).lbn + (from - begin);
             match runs.last_mut().filter(|run| run.end() == lbn) {
                 Some(run) => run.count += to - from,
                 None => runs.push(TaskRange { lbn, count: to - from }),
@@ -235,6 +276,27 @@ mod tests {
         assert_eq!(map.runs(range(1_039, 10)), [range(5_007, 9), range(1_048, 1)]);
         assert_eq!(map.runs(range(1_099, 1)), [range(5_019, 1)]);
         assert_eq!(map.moved().collect::<Vec<_>>(), [(4, 0), (5, 1), (12, 2)]);
+    }
+
+    #[test]
+    fn units_behind_a_reserve_in_the_middle_have_their_homes_there() {
+        // 10 units of 8 sectors from sector 1,000 with a gap of 40 sectors between the third and
+        // the fourth; 2 slots from its 5th sector on.
+        let around = |gap| BlockMap::around(range(1_000, 80), gap, range(1_028, 16), 8);
+        let mut map = around(range(1_024, 40)).unwrap();
+        assert_eq!(map.gap(), Some(range(1_024, 40)));
+        assert_eq!(map.runs(range(1_000, 80)), [range(1_000, 24), range(1_064, 56)]);
+        assert_eq!(
+            (map.runs(range(1_016, 8)), map.runs(range(1_024, 8))),
+            (vec![range(1_016, 8)], vec![range(1_064, 8)])
+        );
+        map.set(2, Place::Slot(0)).unwrap();
+        map.set(3, Place::Slot(1)).unwrap();
+        assert_eq!(map.runs(range(1_010, 30)), [range(1_010, 6), range(1_028, 16), range(1_072, 8)]);
+        assert_eq!(map.range(9, Place::Home), range(1_112, 8));
+        for wrong in [range(1_000, 40), range(1_020, 40), range(1_024, 10), range(1_080, 40)] {
+            assert!(matches!(around(wrong), Err(MapError::Gap { .. })), "{wrong:?}");
+        }
     }
 
     #[test]

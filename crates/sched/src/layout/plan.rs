@@ -1,6 +1,6 @@
 //! Which units to move next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::heat::HotUnit;
 use super::map::{BlockMap, Place};
@@ -60,25 +60,55 @@ pub fn moves(map: &BlockMap, hot: &[HotUnit], accesses: u64) -> Vec<Move> {
         }
         selected.push(h);
     }
-    let chains = chained(&selected);
-    all.extend(chains.into_iter().zip(free).map(|(unit, slot)| Move { unit, to: Place::Slot(slot) }));
+    // The slots nearest to the middle of the reserve: the head travels least to those.
+    let mut free: Vec<u32> = free.into_iter().collect();
+    free.sort_by_key(|&slot| (u64::from(slot) * 2 + 1).abs_diff(u64::from(map.slots())));
+    free.truncate(selected.len());
+    free.sort_unstable();
+    all.extend(arranged(&selected).into_iter().zip(free).map(|(unit, slot)| Move { unit, to: Place::Slot(slot) }));
     all
 }
 
-/// Returns the units in the order of their accesses: each hot one is followed by the one that
-/// usually comes next.
-fn chained(selected: &[HotUnit]) -> Vec<u64> {
+/// Returns the units in the order of their places. Units that are neighbours at home stay
+/// neighbours, since a request may be to both; after them come those that usually follow. The
+/// hottest of these sequences is in the middle, the others at its sides in turn: the organ pipe
+/// arrangement, of which the head travels least.
+fn arranged(selected: &[HotUnit]) -> Vec<u64> {
     let mut left: BTreeMap<u64, Option<u64>> = selected.iter().map(|h| (h.unit, h.next)).collect();
-    let mut order = Vec::with_capacity(selected.len());
+    let mut order: VecDeque<u64> = VecDeque::with_capacity(selected.len());
+    let (mut before, mut after) = (0, 0);
     for h in selected {
-        let mut unit = h.unit;
-        while let Some(next) = left.remove(&unit) {
-            order.push(unit);
-            let Some(next) = next else { break };
-            unit = next;
+        let sequence = sequence(h.unit, &mut left);
+        if before < after {
+            before += sequence.len();
+            sequence.into_iter().rev().for_each(|unit| order.push_front(unit));
+        } else {
+            // The first one is in the middle.
+            after += if order.is_empty() { 0 } else { sequence.len() };
+            order.extend(sequence);
         }
     }
-    order
+    order.into()
+}
+
+/// Takes a unit, its neighbours and those that usually follow from what is left.
+fn sequence(hottest: u64, left: &mut BTreeMap<u64, Option<u64>>) -> Vec<u64> {
+    let mut units = Vec::new();
+    let mut following = left.contains_key(&hottest).then_some(hottest);
+    while let Some(unit) = following {
+        let mut first = unit;
+        while first > 0 && left.contains_key(&(first - 1)) {
+            first -= 1;
+        }
+        let mut last_next = None;
+        for unit in first.. {
+            let Some(next) = left.remove(&unit) else { break };
+            units.push(unit);
+            last_next = next;
+        }
+        following = last_next.filter(|next| left.contains_key(next));
+    }
+    units
 }
 
 #[cfg(test)]

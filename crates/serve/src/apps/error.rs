@@ -168,6 +168,13 @@ pub enum AppError {
         /// Units that are not at home.
         moved: u64,
     },
+    /// The reserve of an export is within it, so the sectors behind it are not where its clients
+    /// see them.
+    #[error("export {name:?} has its reserve within it: read it as its client")]
+    ReserveWithin {
+        /// Its name.
+        name: String,
+    },
     /// The server does no background work.
     #[error(
         "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is \

@@ -81,9 +81,12 @@ pub fn covered(info: &InfoReply, name: Option<&str>) -> Result<(String, TaskRang
 /// Checks that what is read is what clients have written: no unit of a reorganised export in the
 /// range is elsewhere.
 pub fn in_place(info: &InfoReply, range: &TaskRange) -> Result<(), AppError> {
-    let elsewhere =
-        |e: &&Export| e.moved_units.unwrap_or(0) > 0 && range.overlaps(&TaskRange { lbn: e.first, count: e.sectors });
+    let elsewhere = |e: &&Export| {
+        let is_elsewhere = e.moved_units.unwrap_or(0) > 0 || e.reserve_within > 0;
+        is_elsewhere && range.overlaps(&TaskRange { lbn: e.first, count: e.sectors.saturating_add(e.reserve_within) })
+    };
     match info.exports.iter().find(elsewhere) {
+        Some(e) if e.reserve_within > 0 => Err(AppError::ReserveWithin { name: e.name.clone() }),
         Some(e) => Err(AppError::Reorganised { name: e.name.clone(), moved: e.moved_units.unwrap_or(0) }),
         None => Ok(()),
     }

@@ -23,16 +23,16 @@ use crate::control::v1::{self, Data, Kind, LayoutReply, LayoutRequest, Moves, Re
 
 /// Bytes of a batch, which the server keeps until they are written.
 const BATCH_BYTES: u64 = 32 << 20;
-/// Units of a batch.
-const MAX_BATCH: u64 = 256;
+/// Units of a batch at the first attempt and at the further ones: what clients overwrite all the
+/// time is copied in a short time, and what they have overwritten is little.
+const BATCHES: [u64; 3] = [256, 16, 4];
 /// Bytes that are picked up at a time: a few fit into a usual gap.
 const PICKUP_BYTES: u64 = 32 << 10;
 /// How long the writes of a batch wait for gaps before they are promoted. On a disk that is never
-/// idle they may wait for very long, since the reserve is in one place, where the head seldom is;
-/// for the same reason they are done quickly.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A unit that clients overwrite while it is copied is tried again, up to this number of attempts.
-const TRIES: u32 = 3;
+/// idle they may wait for very long if the reserve is where the head seldom is; for the same reason
+/// they are then done quickly. In experiment S17 all batches together take 4 to 10 minutes, without
+/// any promotion.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The parameters.
 #[derive(Clone, Debug)]
@@ -93,11 +93,16 @@ impl View {
         let (Some(part), Some(slots)) = (range(reply.part), range(reply.slots)) else {
             return Err(absurd("expected the ranges of export and reserve, found none"));
         };
-        let ends = [part, slots].iter().all(|r| r.lbn.checked_add(r.count).is_some());
+        let gap = range(reply.gap);
+        let ends = [Some(part), Some(slots), gap].iter().flatten().all(|r| r.lbn.checked_add(r.count).is_some());
         if !ends {
             return Err(absurd("expected ranges of a disk"));
         }
-        let mut map = BlockMap::new(part, slots, reply.unit_sectors).map_err(|e| absurd(&e.to_string()))?;
+        let map = match gap {
+            Some(gap) => BlockMap::around(part, gap, slots, reply.unit_sectors),
+            None => BlockMap::new(part, slots, reply.unit_sectors),
+        };
+        let mut map = map.map_err(|e| absurd(&e.to_string()))?;
         for m in &reply.moved {
             map.set(m.unit, place(m)).map_err(|e| absurd(&e.to_string()))?;
         }
@@ -179,8 +184,8 @@ pub async fn run(
     }
     let begun = Instant::now();
     let session = Some(mover.link.opened.session);
-    let size = (BATCH_BYTES / unit_bytes).clamp(1, MAX_BATCH) as usize;
-    'all: for _ in 0..TRIES {
+    'all: for units in BATCHES {
+        let size = (BATCH_BYTES / unit_bytes).clamp(1, units) as usize;
         let mut again = Vec::new();
         // Units that go home leave slots to others: the server knows it once their batch has
         // ended.

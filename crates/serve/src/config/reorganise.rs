@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [export.reorganise]
-//! start = "930 GiB"    # of the reserve, a range of the disk that is in no export
+//! start = "465 GiB"    # of the reserve, a range of the disk within this export or in none
 //! size = "1 GiB"       # of the reserve
 //! unit = "128 KiB"     # what is moved at a time, the default
 //! ```
@@ -47,6 +47,17 @@ impl ReorganiseTable {
     }
 }
 
+impl ReorganiseTable {
+    /// Returns the sectors of the reserve if it is within an export of these sectors; its clients
+    /// do not see them.
+    pub(super) fn within(&self, export: &TaskRange, sector_bytes: u64) -> Option<u64> {
+        let sectors = |size: &Size| size.bytes().expect("checked when it was read") / sector_bytes;
+        let start = sectors(&self.start);
+        let ends = start.saturating_add(sectors(&self.size)) < export.lbn.saturating_add(export.count);
+        (export.lbn < start && ends).then(|| sectors(&self.size))
+    }
+}
+
 impl Config {
     /// Returns the reorganised exports, by number. `specs`: all exports of the disk.
     ///
@@ -71,24 +82,40 @@ impl Config {
                 let TaskRange { lbn, count } = reserve;
                 return Err(wrong(format!("expected a reserve on a disk of {sectors} sectors, found {lbn}+{count}")));
             }
-            let other = specs.iter().find(|s| reserve.overlaps(&TaskRange { lbn: s.first, count: s.sectors }));
-            if let Some(other) = other {
-                return Err(wrong(format!("expected a reserve in no export, found one in export \"{}\"", other.name)));
+            let part = TaskRange { lbn: spec.first, count: spec.sectors };
+            let area = Area { part, reserve, unit: whole("unit", &table.unit)?, sector_bytes };
+            let span = area.span();
+            // If it is not wholly within the export, clients see all of that.
+            let bytes = export.size.as_ref().map(|size| size.bytes().expect("checked when it was read"));
+            let configured = bytes.map_or(sectors.saturating_sub(spec.first), |bytes| bytes / u64::from(sector_bytes));
+            let is_within = area.is_within() && span.count == configured;
+            if is_within && span.end() > sectors {
+                return Err(wrong(format!(
+                    "expected an export that ends before sector {sectors}, found {}",
+                    span.end()
+                )));
             }
-            if areas.iter().any(|(_, area)| area.reserve.overlaps(&reserve)) {
+            let is_other = |(other, s): &(usize, &ExportSpec)| {
+                let is_own = *other == number && is_within;
+                !is_own && reserve.overlaps(&TaskRange { lbn: s.first, count: s.sectors })
+            };
+            if let Some((_, other)) = (0..).zip(specs).find(is_other) {
+                let name = &other.name;
+                let what = format!("expected a reserve within its export or in none, found one in export \"{name}\"");
+                return Err(wrong(what));
+            }
+            if areas.iter().any(|(_, other)| other.reserve.overlaps(&reserve) || other.span().overlaps(&reserve)) {
                 return Err(wrong("expected a reserve of its own, found one that overlaps another export's".into()));
             }
-            let part = TaskRange { lbn: spec.first, count: spec.sectors };
             // Read-only exports may overlap.
             let shared = (0..)
                 .zip(specs)
-                .find(|(other, s)| *other != number && part.overlaps(&TaskRange { lbn: s.first, count: s.sectors }));
+                .find(|(other, s)| *other != number && span.overlaps(&TaskRange { lbn: s.first, count: s.sectors }));
             if let Some((_, other)) = shared {
                 let name = &other.name;
                 let what = format!("expected an export that overlaps no other, found that it overlaps \"{name}\"");
                 return Err(wrong(what));
             }
-            let area = Area { part, reserve, unit: whole("unit", &table.unit)?, sector_bytes };
             area.map().map_err(|why| wrong(why.to_string()))?;
             areas.push((number as u32, area));
         }
@@ -136,6 +163,23 @@ mod tests {
         ] {
             let why = areas(&reserve(start, size)).unwrap_err();
             assert!(why.starts_with("export \"a\", reorganise: ") && why.contains(what), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_reserve_within_its_export_is_none_of_what_clients_see() {
+        let found = areas(&reserve("512 MiB", "256 MiB")).unwrap();
+        let [(0, area)] = found[..] else { panic!("{found:?}") };
+        assert_eq!(area.part, TaskRange { lbn: 0, count: 3 << 19 });
+        assert_eq!((area.is_within(), area.span()), (true, TaskRange { lbn: 0, count: 2 << 20 }));
+        // Up to the end of the export: it is one behind what is left. Of units that it divides.
+        for (start, size, what) in [
+            ("512 MiB", "512 MiB", "in export \"a\""),
+            ("524292 KiB", "256 MiB", "between two units"),
+            ("2560 MiB", "256 MiB", "in export \"b\""),
+        ] {
+            let why = areas(&reserve(start, size)).unwrap_err();
+            assert!(why.contains(what), "{why}");
         }
     }
 

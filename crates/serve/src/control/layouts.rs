@@ -120,21 +120,33 @@ impl Layouts {
         Some(self.all.get(&export)?.moved.load(Ordering::Relaxed))
     }
 
+    /// Returns the sectors of an export's reserve if it is within it; otherwise 0.
+    pub fn reserve_within(&self, export: u32) -> u64 {
+        self.all.get(&export).filter(|one| one.area.is_within()).map_or(0, |one| one.area.reserve.count)
+    }
+
     /// Returns why the sectors of these ranges are not what clients have written: units of a
     /// reorganised export are elsewhere.
     pub fn elsewhere(&self, exports: &Exports, ranges: &[TaskRange]) -> Option<String> {
         let is = |(_, one): &(&u32, &Reorganised)| {
-            one.moved.load(Ordering::Relaxed) > 0 && ranges.iter().any(|r| r.overlaps(&one.area.part))
+            let is_elsewhere = one.moved.load(Ordering::Relaxed) > 0 || one.area.is_within();
+            is_elsewhere && ranges.iter().any(|r| r.overlaps(&one.area.span()))
         };
-        let name = &exports.specs[*self.all.iter().find(is)?.0 as usize].name;
-        Some(format!("units of export \"{name}\" are in its reserve ('headtime reorganise --undo' brings them home)"))
+        let (&export, one) = self.all.iter().find(is)?;
+        let name = &exports.specs[export as usize].name;
+        Some(match one.area.is_within() {
+            true => format!("the reserve of export \"{name}\" is within it"),
+            false => {
+                format!("units of export \"{name}\" are in its reserve ('headtime reorganise --undo' brings them home)")
+            }
+        })
     }
 
     /// Returns why a client may not write these ranges; `own`: where it may write, because it moves
     /// units there.
     pub fn forbids(&self, exports: &Exports, ranges: &[TaskRange], own: &[TaskRange]) -> Option<String> {
         let own = |r: &TaskRange| own.iter().any(|o| o.lbn <= r.lbn && r.end() <= o.end());
-        let touches = |r: &TaskRange, area: &Area| r.overlaps(&area.part) || r.overlaps(&area.reserve);
+        let touches = |r: &TaskRange, area: &Area| r.overlaps(&area.span()) || r.overlaps(&area.reserve);
         let foreign = |(_, one): &(&u32, &Reorganised)| ranges.iter().any(|r| touches(r, &one.area) && !own(r));
         let name = &exports.specs[*self.all.iter().find(foreign)?.0 as usize].name;
         Some(format!("export \"{name}\" is reorganised: only its own clients may write there, and in its reserve"))
@@ -224,12 +236,21 @@ impl Layouts {
         self.know_again(export, one, &mut on_disk, session).await?;
         // The copied data is on the medium before a map names it.
         let flushed = self.ask(Kind::Flush, TaskRange { lbn: 0, count: 0 }, Bytes::new()).await;
-        let Settling { moves, map } = self.settling(export, session, units.clone()).await?;
+        let Settling { mut moves, copies, map } = self.settling(export, session, units.clone()).await?;
+        let copied = match flushed {
+            Ok(_) => self.copy(&copies).await,
+            Err(fault) => Err(fault),
+        };
+        let not_copied = match copied {
+            Ok(not_copied) => not_copied,
+            Err(fault) => {
+                self.end(export, moves.iter().map(|m| m.unit).collect(), Stored::Old).await?;
+                return Err(MoveError::Device(fault));
+            }
+        };
+        moves.retain(|m| !not_copied.contains(&m.unit));
+        self.end(export, not_copied, Stored::Old).await?;
         let moving: Vec<u64> = moves.iter().map(|m| m.unit).collect();
-        if let Err(fault) = flushed {
-            self.end(export, moving, Stored::Old).await?;
-            return Err(MoveError::Device(fault));
-        }
         let new = entries(&map, &moves);
         let (stored, failed) = match moves.is_empty() {
             true => (Stored::New, None),
@@ -257,6 +278,29 @@ impl Layouts {
                 Ok(Ended { moved: moving, stayed })
             }
         }
+    }
+
+    /// Copies what was overwritten again; returns the units of which this failed.
+    ///
+    /// # Errors
+    /// The copies are not on the medium.
+    async fn copy(&self, copies: &[Begun]) -> Result<Vec<u64>, Fault> {
+        let mut failed = Vec::new();
+        for &Begun { unit, from, to } in copies {
+            let copied = match self.ask(Kind::Read, from, Bytes::new()).await {
+                Ok(data) => self.ask(Kind::Write, to, data).await,
+                failed => failed,
+            };
+            match copied {
+                Ok(_) => {}
+                Err(Fault::Io) => failed.push(unit),
+                Err(fault) => return Err(fault),
+            }
+        }
+        if !copies.is_empty() {
+            self.ask(Kind::Flush, TaskRange { lbn: 0, count: 0 }, Bytes::new()).await?;
+        }
+        Ok(failed)
     }
 
     /// Writes the map again in which units of an earlier failure are in their old places.

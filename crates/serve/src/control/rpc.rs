@@ -45,6 +45,7 @@ impl Control for Service {
             weight: settings.share.weight,
             write_cache: self.cached.has(at as u32),
             moved_units: self.layouts.moved(at as u32),
+            reserve_within: self.layouts.reserve_within(at as u32),
         });
         Ok(Response::new(InfoReply {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -137,6 +138,7 @@ impl Control for Service {
             moved: view.map.moved().map(|(unit, slot)| v1::UnitMove { unit, slot: Some(slot) }).collect(),
             hot: view.hot.iter().map(|h| v1::HotUnit { unit: h.unit, count: h.count, next: h.next }).collect(),
             accesses: view.accesses,
+            gap: view.map.gap().and_then(range),
         }))
     }
 }

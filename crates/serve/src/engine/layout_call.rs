@@ -9,6 +9,9 @@ use tokio::sync::oneshot;
 /// Moves of an export in progress at most, and units of one call.
 pub const MAX_MOVES: usize = 256;
 
+/// Units of a settling with a last copy, at most: their writes wait for all of them.
+pub const MAX_COPIES: usize = 4;
+
 /// A call about a reorganised export. Exports have their numbers.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -74,7 +77,7 @@ pub enum Stored {
     Unknown,
 }
 
-/// A move that has begun: what is to be copied where.
+/// What is to be copied where: a unit whose move has begun, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// The unit.
@@ -88,8 +91,10 @@ pub struct Begun {
 /// Units that settle.
 #[derive(Clone, Debug)]
 pub struct Settling {
-    /// The moves of units whose data was copied and not overwritten. Their writes wait.
+    /// The moves of units whose data was copied. Their writes wait.
     pub moves: Vec<Move>,
+    /// What was overwritten of them since, and is to be copied again.
+    pub copies: Vec<Begun>,
     /// The map without these moves.
     pub map: Arc<BlockMap>,
 }

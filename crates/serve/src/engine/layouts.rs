@@ -2,10 +2,11 @@
 //! writes that wait for the end of one.
 //!
 //! A move has four steps. It *begins*: from now on a write to the unit is noticed. Its client
-//! copies the data with background tasks. It *settles*: if the unit was not overwritten, its writes
-//! wait while the new map is written to the disk. It *ends*: the unit is in its new place, the
-//! waiting writes go there. If the unit was overwritten, nothing has happened, and the client
-//! begins anew. At no time does the map on the disk name a place that has not the data.
+//! copies the data with background tasks. It *settles*: its writes wait while what was overwritten
+//! meanwhile is copied again, and then the new map is written to the disk. It *ends*: the unit is
+//! in its new place, the waiting writes go there. If a write to the unit is in progress when it
+//! settles, or too many others were overwritten, nothing has happened, and the client begins anew.
+//! At no time does the map on the disk name a place that has not the data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use headtime_disk::Kind;
 use headtime_sched::layout::{BlockMap, Heat, Move, Place};
 use headtime_sched::{SessionId, TaskRange};
 
-use super::layout_call::{Begun, LayoutCall, LayoutView, MAX_MOVES, Settling, Stored};
+use super::layout_call::{Begun, LayoutCall, LayoutView, MAX_COPIES, MAX_MOVES, Settling, Stored};
 use super::messages::Submission;
 
 /// A move in progress.
@@ -22,12 +23,30 @@ use super::messages::Submission;
 struct Moving {
     session: SessionId,
     to: Place,
-    /// Its unit was or may be overwritten since it began.
-    overwritten: bool,
+    /// What was or may be overwritten of its unit since it began, counted from the unit's
+    /// beginning.
+    overwritten: Option<TaskRange>,
     /// Writes to its unit wait.
     settles: bool,
     /// It cannot be said in which place the unit will be when the server starts again.
     unknown: bool,
+}
+
+impl Moving {
+    /// Notes that these sectors of the unit are overwritten.
+    fn overwrites(&mut self, part: TaskRange) {
+        let spanned = |all: TaskRange| {
+            let lbn = all.lbn.min(part.lbn);
+            TaskRange { lbn, count: all.end().max(part.end()) - lbn }
+        };
+        self.overwritten = Some(self.overwritten.map_or(part, spanned));
+    }
+}
+
+/// Returns what a range has of another one, counted from the beginning of that.
+fn part_of(whole: TaskRange, range: TaskRange) -> TaskRange {
+    let (from, to) = (range.lbn.max(whole.lbn), range.end().min(whole.end()));
+    TaskRange { lbn: from - whole.lbn, count: to - from }
 }
 
 /// A reorganised export.
@@ -76,13 +95,17 @@ impl Layouts {
         let units = layout.map.unit_of(range.lbn)..=layout.map.unit_of(range.end() - 1);
         if submission.kind == Kind::Write {
             let mut holds = false;
-            for (_, moving) in layout.moving.range_mut(units.clone()) {
+            let (first, sectors) = (layout.map.part().lbn, layout.map.unit_sectors());
+            for (unit, moving) in layout.moving.range_mut(units.clone()) {
                 if moving.unknown {
                     return Arrival::Refused(submission);
                 }
                 holds |= moving.settles;
                 // One that waits is carried out after the move.
-                moving.overwritten |= !moving.settles;
+                if !moving.settles {
+                    let unit = TaskRange { lbn: first + unit * sectors, count: sectors };
+                    moving.overwrites(part_of(unit, range));
+                }
             }
             if holds {
                 layout.held.push(submission);
@@ -126,7 +149,7 @@ impl Layouts {
             LayoutCall::Settle { export, session, units, reply } => {
                 // Without an answer there is no such export.
                 let Some(layout) = self.all.get_mut(&export) else { return Vec::new() };
-                let settling = layout.settle(session, &units);
+                let settling = layout.settle(session, &units, &in_flight());
                 if let Err(settling) = reply.send(settling) {
                     // No caller is left that would write the new map.
                     let units: Vec<u64> = settling.moves.iter().map(|m| m.unit).collect();
@@ -188,27 +211,40 @@ impl Layout {
             // A request for the unit that was there before.
             return Err(format!("unit {unit}: its new place is in use still"));
         }
-        let overwritten = in_flight.iter().any(|(kind, at)| *kind == Kind::Write && at.overlaps(&from));
-        self.moving.insert(unit, Moving { session, to: m.to, overwritten, settles: false, unknown: false });
+        let mut moving = Moving { session, to: m.to, overwritten: None, settles: false, unknown: false };
+        writes(in_flight, from).for_each(|at| moving.overwrites(part_of(from, at)));
+        self.moving.insert(unit, moving);
         Ok(Begun { unit, from, to })
     }
 
-    /// Holds back the writes to those of the units that were not overwritten, and cancels the moves
-    /// of the others.
-    fn settle(&mut self, session: SessionId, units: &[u64]) -> Settling {
-        let mut moves = Vec::new();
+    /// Holds back the writes to units, and returns what is to be copied again. Cancels the moves of
+    /// those to which writes are in flight, and of those that were overwritten if they are too
+    /// many.
+    fn settle(&mut self, session: SessionId, units: &[u64], in_flight: &[(Kind, TaskRange)]) -> Settling {
+        let (mut moves, mut copies) = (Vec::new(), Vec::new());
         for &unit in units {
             let own = |m: &&mut Moving| m.session == session && !m.settles && !m.unknown;
             let Some(moving) = self.moving.get_mut(&unit).filter(own) else { continue };
-            if moving.overwritten {
-                self.moving.remove(&unit);
-                continue;
+            let (from, to) = (self.map.range(unit, self.map.place(unit)), self.map.range(unit, moving.to));
+            if let Some(part) = moving.overwritten {
+                // A write that is not done yet may reach the disk after it was read.
+                if copies.len() == MAX_COPIES || writes(in_flight, from).next().is_some() {
+                    self.moving.remove(&unit);
+                    continue;
+                }
+                let at = |place: TaskRange| TaskRange { lbn: place.lbn + part.lbn, count: part.count };
+                copies.push(Begun { unit, from: at(from), to: at(to) });
             }
             moving.settles = true;
             moves.push(Move { unit, to: moving.to });
         }
-        Settling { moves, map: Arc::clone(&self.map) }
+        Settling { moves, copies, map: Arc::clone(&self.map) }
     }
+}
+
+/// Returns the writes in flight to a place.
+fn writes(in_flight: &[(Kind, TaskRange)], place: TaskRange) -> impl Iterator<Item = TaskRange> {
+    in_flight.iter().filter(move |(kind, at)| *kind == Kind::Write && at.overlaps(&place)).map(|&(_, at)| at)
 }
 
 #[cfg(test)]
@@ -245,8 +281,13 @@ mod tests {
     }
 
     fn settle(layouts: &mut Layouts, unit: u64) -> Settling {
+        settle_all(layouts, vec![unit], &[])
+    }
+
+    fn settle_all(layouts: &mut Layouts, units: Vec<u64>, in_flight: &[(Kind, TaskRange)]) -> Settling {
         let (reply, mut answer) = oneshot::channel();
-        layouts.call(LayoutCall::Settle { export: 3, session: SessionId(1), units: vec![unit], reply }, Vec::new);
+        let call = LayoutCall::Settle { export: 3, session: SessionId(1), units, reply };
+        layouts.call(call, || in_flight.to_vec());
         answer.try_recv().unwrap()
     }
 
@@ -277,16 +318,41 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_is_overwritten_stays() {
+    fn what_is_overwritten_is_copied_again_and_while_it_is_written_the_unit_stays() {
         let mut l = layouts();
         begin(&mut l, 1, 0, &[]).unwrap();
-        assert_eq!(place(&mut l, Kind::Write, 115), Some(115));
-        assert!(!settles(&mut l, 1));
+        assert_eq!((place(&mut l, Kind::Write, 112), place(&mut l, Kind::Write, 114)), (Some(112), Some(114)));
+        let copies = settle(&mut l, 1).copies;
+        let (from, to) = (TaskRange { lbn: 112, count: 3 }, TaskRange { lbn: 1_004, count: 3 });
+        assert_eq!(copies, [Begun { unit: 1, from, to }]);
+        assert_eq!(place(&mut l, Kind::Write, 112), None);
+        end(&mut l, 1, Stored::Old);
         // A write that was submitted before, and may not be done when the unit is read.
-        begin(&mut l, 1, 0, &[(Kind::Write, TaskRange { lbn: 115, count: 1 })]).unwrap();
-        assert!(!settles(&mut l, 1));
+        let write = (Kind::Write, TaskRange { lbn: 115, count: 2 });
+        begin(&mut l, 1, 0, &[write]).unwrap();
+        assert_eq!(settle_all(&mut l, vec![1], &[write]).moves, []);
+        begin(&mut l, 1, 0, &[write]).unwrap();
+        assert_eq!(settle(&mut l, 1).copies[0].from, TaskRange { lbn: 115, count: 1 }, "what is the unit's");
+        end(&mut l, 1, Stored::Old);
         begin(&mut l, 1, 0, &[(Kind::Read, TaskRange { lbn: 115, count: 1 })]).unwrap();
-        assert!(settles(&mut l, 1));
+        assert_eq!(settle(&mut l, 1).copies, []);
+    }
+
+    #[test]
+    fn a_few_units_are_copied_again_at_a_time() {
+        let mut l = Layouts::default();
+        let map = BlockMap::new(TaskRange { lbn: 100, count: 80 }, TaskRange { lbn: 1_000, count: 80 }, 8).unwrap();
+        l.call(LayoutCall::Load { export: 3, map }, Vec::new);
+        for unit in 0..8 {
+            begin(&mut l, unit, unit as u32, &[]).unwrap();
+            if unit != 2 {
+                place(&mut l, Kind::Write, 100 + 8 * unit).unwrap();
+            }
+        }
+        let settling = settle_all(&mut l, (0..8).collect(), &[]);
+        let units: Vec<u64> = settling.moves.iter().map(|m| m.unit).collect();
+        assert_eq!((units, settling.copies.len()), (vec![0, 1, 2, 3, 4], MAX_COPIES));
+        assert!(place(&mut l, Kind::Write, 100 + 8 * 7).is_some());
     }
 
     #[test]

@@ -63,14 +63,21 @@ impl Served {
         self.runtime.block_on(self.layouts.load(new)).map_err(|(_, why)| why)
     }
 
-    /// Copies a unit into a slot, and settles its move.
-    fn moves(&self, unit: u64, slot: u32) -> Result<Ended, MoveError> {
+    fn begin(&self, unit: u64, slot: u32) -> Begun {
         let moves = vec![Move { unit, to: Place::Slot(slot) }];
         let begun = self.runtime.block_on(self.layouts.begin(0, ME, moves, &self.rig.engine)).unwrap();
-        let Begun { from, to, .. } = *begun[0].as_ref().unwrap();
-        let mut data = vec![0; (from.count * SECTOR) as usize];
-        self.rig.file.read_exact_at(&mut data, from.lbn * SECTOR).unwrap();
-        self.rig.file.write_all_at(&data, to.lbn * SECTOR).unwrap();
+        *begun[0].as_ref().unwrap()
+    }
+
+    fn copies(&self, begun: &Begun) {
+        let mut data = vec![0; (begun.from.count * SECTOR) as usize];
+        self.rig.file.read_exact_at(&mut data, begun.from.lbn * SECTOR).unwrap();
+        self.rig.file.write_all_at(&data, begun.to.lbn * SECTOR).unwrap();
+    }
+
+    /// Copies a unit into a slot, and settles its move.
+    fn moves(&self, unit: u64, slot: u32) -> Result<Ended, MoveError> {
+        self.copies(&self.begin(unit, slot));
         self.runtime.block_on(self.layouts.settle(0, ME, vec![unit]))
     }
 
@@ -137,4 +144,29 @@ fn while_nobody_knows_which_map_is_there_writes_to_the_unit_fail_and_reads_do_no
     s.rig.write(3 * 128, sectors(3 * 128, 8, 9)).unwrap();
     assert_eq!(s.rig.on_disk(3 * 128, 8), sectors(3 * 128, 8, 9), "at home");
     assert_eq!(s.on_disk().unwrap(), [(4, 8)]);
+}
+
+#[test]
+fn what_was_overwritten_is_copied_again_before_the_map_names_its_place() {
+    // Of the first settling after one write: its flush, the read and the write of the last copy, a
+    // flush, then the copies of the map.
+    for (fails, moved) in [(None, true), (Some(START + 2), false), (Some(START + 3), false), (Some(START + 4), false)] {
+        let mut s = Served::new(failing(fails));
+        s.load(true).unwrap();
+        let begun = s.begin(3, 7);
+        s.copies(&begun);
+        // A write while it is copied.
+        s.rig.write(3 * 128 + 40, sectors(3 * 128 + 40, 8, 9)).unwrap();
+        let settled = s.runtime.block_on(s.layouts.settle(0, ME, vec![3]));
+        if moved {
+            assert_eq!(settled.unwrap(), Ended { moved: vec![3], stayed: vec![] });
+            assert_eq!(s.rig.on_disk(begun.to.lbn + 40, 8), sectors(3 * 128 + 40, 8, 9));
+        } else {
+            assert!(settled.map_or(true, |ended| ended.moved.is_empty()), "command {fails:?}");
+            assert_eq!(s.on_disk().unwrap(), []);
+        }
+        s.rig.write(3 * 128 + 40, sectors(3 * 128 + 40, 8, 10)).unwrap();
+        let place = if moved { begun.to.lbn } else { begun.from.lbn };
+        assert_eq!(s.rig.on_disk(place + 40, 8), sectors(3 * 128 + 40, 8, 10), "command {fails:?}");
+    }
 }

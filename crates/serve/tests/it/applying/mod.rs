@@ -66,6 +66,15 @@ impl World {
         })
     }
 
+    /// Creates a world whose export is reorganised: the reserve is in its middle.
+    pub fn reorganised_around(cylinders: u32) -> World {
+        World::with(cylinders, vec![], |sectors| {
+            let reserve = TaskRange { lbn: sectors / 2 / 128 * 128, count: sectors / 8 / 8 * 8 };
+            let part = TaskRange { lbn: 0, count: sectors - reserve.count };
+            Some(Area { part, reserve, unit: 128, sector_bytes: 512 })
+        })
+    }
+
     fn with(cylinders: u32, faults: Vec<Fault>, area: impl Fn(u64) -> Option<Area>) -> World {
         let mut profile = cut(profile::builtin("atlas10k").unwrap(), cylinders);
         if !faults.is_empty() {
