@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use headtime_study::fleet::hazard::{FailureRates, read, select};
 use headtime_study::fleet::study::Study;
 
-/// What examples/synthetic_drive_stats.py drew the failures of the example's file with, per drive
+/// What examples/fleet/synthetic_drive_stats.py drew the failures of the example's file with, per drive
 /// and year.
 const GENERATED: f64 = 8.0;
 
 fn examples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/fleet")
 }
 
 #[test]
