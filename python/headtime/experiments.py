@@ -67,7 +67,8 @@ def reproduce(*names: str, quick: bool = False, seed: int = 1) -> list[dict[str,
     """Runs experiments with three seeds, and returns one dictionary per claim of their papers.
 
     `names` are experiments ("F1"), claims ("F1a") or groups ("F"); without any, everything is run, which takes hours.
-    Ctrl-C ends it when the running experiments have done their next steps, which takes seconds; no results are kept.
+    Ctrl-C ends it when the running experiments have done their next steps, which takes seconds, and in the longest
+    experiments (X) minutes; no results are kept.
     """
     claims: list[dict[str, Any]] = json.loads(_headtime.reproduce(list(names), quick, [seed, seed + 1, seed + 2]))
     return claims
