@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use headtime_study::fleet::hazard::{FailureRates, read, select};
 use headtime_study::fleet::study::Study;
 
-/// What examples/fleet/synthetic_drive_stats.py drew the failures of the example's file with, per drive
-/// and year.
+/// What examples/fleet/synthetic_drive_stats.py drew the failures of the example's file with, per
+/// drive and year.
 const GENERATED: f64 = 8.0;
 
 fn examples() -> PathBuf {
