@@ -60,7 +60,7 @@ pub struct Layouts {
 pub struct Ended {
     /// The units that are in their new places.
     pub moved: Vec<u64>,
-    /// The units that stay where they were: they were overwritten.
+    /// The units that stay where they were: they were being overwritten, or too many had been.
     pub stayed: Vec<u64>,
 }
 

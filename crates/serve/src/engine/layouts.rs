@@ -291,10 +291,6 @@ mod tests {
         answer.try_recv().unwrap()
     }
 
-    fn settles(layouts: &mut Layouts, unit: u64) -> bool {
-        settle(layouts, unit).moves.iter().any(|m| m.unit == unit)
-    }
-
     fn end(layouts: &mut Layouts, unit: u64, stored: Stored) -> usize {
         let (reply, mut answer) = oneshot::channel();
         let released = layouts.call(LayoutCall::End { export: 3, units: vec![unit], stored, reply }, Vec::new);
