@@ -14,10 +14,11 @@ use headtime_sim::stats::Done;
 use headtime_sim::workload::{Ask, READER, Refusals, StreamCall, Target, Workload, WorkloadError};
 
 /// A run ends with the first scan that ends after this many of the clients' requests: the standard
-/// error of their number is then 2.2%.
-const LEAST_REQUESTS: u64 = 2_000;
-/// Or after this time, at loads below 3.3 requests per second.
-pub(super) const LEAST_SECONDS: u64 = 600;
+/// error of their number is then 1.1%. The time of a scan is that of what they leave, so that its
+/// error is a few times as large on a drive that is almost saturated.
+const LEAST_REQUESTS: u64 = 8_000;
+/// Or after this time, at loads at which they leave most of the drive.
+pub(super) const LEAST_SECONDS: u64 = 300;
 /// So many requests wait only at a saturated drive: they are more than ten seconds of its work.
 const MOST_WAITING: u64 = 2_000;
 
