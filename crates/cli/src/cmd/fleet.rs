@@ -71,6 +71,9 @@ pub fn run(args: &Fleet) -> Result<(), Failure> {
         RunError::Stopped => Failure::Stopped,
         e => Failure::input(e),
     })?;
+    for warning in outcome.warnings() {
+        screen::warn(&warning);
+    }
     if let Some(dir) = &args.output {
         write_whole(&dir.join("index.html"), page(&outcome).as_bytes())?;
         let json = serde_json::to_string_pretty(&outcome).map_err(Failure::input)?;

@@ -56,7 +56,7 @@ struct Report<'a> {
     points: u64,
     /// Points whose rows are there.
     done: u64,
-    /// Points of this run that could not be run; the column `error` says why.
+    /// Points that could not be run, now or before; the column `error` says why.
     failed: u64,
     /// Points of this run per second.
     per_second: f64,
@@ -75,9 +75,13 @@ pub fn run(args: &Sweep) -> Result<(), Failure> {
     for part in damaged {
         screen::warn(&format!("{}: {}; its points are run again", part.path.display(), part.why));
     }
-    let found = sweep.progress().done;
-    if found > 0 {
-        screen::note(&format!("continues after {found} of {points} points"));
+    let before = sweep.progress();
+    if before.done > 0 {
+        let failed = match before.failed {
+            0 => String::new(),
+            failed => format!("; {failed} of them could not be run"),
+        };
+        screen::note(&format!("continues after {} of {}{failed}", before.done, counted(points)));
     }
     let stop = interrupt::flag();
     let bar = Bar::with_message(points, "sweep");
@@ -99,8 +103,10 @@ pub fn run(args: &Sweep) -> Result<(), Failure> {
         let failed =
             if p.failed > 0 { format!("; {} could not be run: see the column error", p.failed) } else { String::new() };
         screen::print(&format!(
-            "{} of {points} points, {:.1} a second{failed}\nrows: {output}\n",
-            p.done, p.per_second
+            "{} of {}, {:.1} a second{failed}\nrows: {output}\n",
+            p.done,
+            counted(points),
+            p.per_second
         ))?;
     }
     match () {
@@ -113,10 +119,15 @@ pub fn run(args: &Sweep) -> Result<(), Failure> {
     }
 }
 
+/// Returns a number of points with the noun.
+fn counted(points: u64) -> String {
+    format!("{points} point{}", if points == 1 { "" } else { "s" })
+}
+
 /// Prints what would be run.
 fn check(grid: &Grid) -> Result<(), Failure> {
     let first = grid.point(0);
-    let mut text = format!("{} points; the first one:\n", grid.len());
+    let mut text = format!("{}; the first one:\n", counted(grid.len()));
     for (key, value) in grid.keys().zip(&first.values) {
         text += &format!("  {key} = {value}\n");
     }

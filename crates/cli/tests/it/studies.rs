@@ -42,6 +42,11 @@ fn points_that_cannot_be_run_say_why_in_their_rows() {
     let done = headtime(&["sweep", &grid, "-o", &there.path("rows")]);
     assert_eq!(done.status, Some(1), "{}", done.err);
     assert!(done.out.contains("5 could not be run"), "{}", done.out);
+    // They are still failed when the sweep is continued.
+    let again = headtime(&["sweep", &grid, "-o", &there.path("rows")]);
+    assert_eq!(again.status, Some(1), "{}", again.err);
+    assert!(again.err.contains("continues after 20 of 20 points; 5 of them could not be run"), "{}", again.err);
+    assert!(again.out.contains("5 could not be run"), "{}", again.out);
 }
 
 #[test]

@@ -5,26 +5,33 @@
 //! the whole takes that much less ([`headtime_sim::scaled_drives::narrowed`]). Its time is given
 //! for the whole drive.
 
+use std::cell::Cell;
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
 
 use headtime_disk::DriveNoise;
 use headtime_disk::profile::Profile;
 use headtime_disk::{Dur, Time};
 use headtime_sched::{Algorithm, FillConfig, Order};
-use headtime_sim::background::{Job, Jobs, Nothing, PROMOTED_PART, scan_unit};
+use headtime_sim::background::Nothing;
 use headtime_sim::run::Limits;
 use headtime_sim::scaled_drives::narrowed;
 use headtime_sim::simulate::{Scheduling, Setup, SimError, Simulation};
-use headtime_sim::workload::{Beside, FOREGROUND, Pace, Population, ReaderSpec, WorkloadError, open};
+use headtime_sim::stats::histogram::Histogram;
+use headtime_sim::workload::{Beside, FOREGROUND, Pace, Population, ReaderSpec, Target, WorkloadError, open};
 use serde::Serialize;
+
+use super::repeat::{Counted, LEAST_SECONDS, Scans, Watch};
 
 /// Cylinders of the whole drive for each one of the simulated drive.
 pub const NARROWED: u32 = 400;
 /// A scan that takes longer than this, in virtual hours of the narrowed drive, is not waited for:
 /// 400 days of the whole one for each day.
-const LONGEST_SECONDS: f64 = 24.0 * 3600.0;
-/// Time in which clients are watched without a scan.
-const CLIENTS_SECONDS: f64 = 600.0;
+const LONGEST_SECONDS: u64 = 24 * 3600;
+/// More scans than fit into that time.
+const MOST_SCANS: u64 = 1 << 20;
+/// A disk that serves less than this share of the requests that arrive is saturated.
+const SERVED: f64 = 0.95;
 
 /// How a scan is run beside clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -66,12 +73,15 @@ impl FromStr for Policy {
 pub struct Rates {
     /// Hours that a scan of the whole drive takes; infinite if it does not end.
     pub scan_hours: f64,
-    /// Clients' requests per second.
+    /// Clients' requests that were finished, per second.
     pub per_second: f64,
     /// Mean of their response times, ms.
     pub mean_ms: f64,
     /// Their 99th percentile, ms.
     pub p99_ms: f64,
+    /// Whether the drive serves less than 95% of the requests that arrive.
+    #[serde(skip)]
+    pub saturated: bool,
 }
 
 /// Why a disk cannot be simulated.
@@ -103,14 +113,23 @@ pub fn small(profile: &Profile) -> Result<Profile, DiskRunError> {
 }
 
 /// Simulates a narrowed drive under clients that send this many requests per second, as of
-/// `open:RATE`, and with a scan of this policy. `times`: how much larger the whole drive is.
+/// `open:RATE`, and with scans of this policy, one after another until enough was seen. `times`:
+/// how much larger the whole drive is. If `stop` becomes true, the figures are of a part of the
+/// run.
 ///
 /// Without headtime the drive orders the commands, as today's systems leave it to the drive's
 /// queue.
 ///
 /// # Errors
 /// As [`DiskRunError`] says.
-pub fn rates(drive: &Profile, times: f64, policy: Policy, per_second: f64, seed: u64) -> Result<Rates, DiskRunError> {
+pub fn rates(
+    drive: &Profile,
+    times: f64,
+    policy: Policy,
+    per_second: f64,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<Rates, DiskRunError> {
     let mut setup = Setup { scheduling: Scheduling::Drive, ..Setup::new(drive, Order::Sptf, seed) };
     if policy == Policy::Headtime {
         setup.scheduling = Scheduling::Host(Order::Sptf);
@@ -120,42 +139,51 @@ pub fn rates(drive: &Profile, times: f64, policy: Policy, per_second: f64, seed:
     let simulation = Simulation::new(&setup)?;
     let target = simulation.target();
     let clients = Population::of(&open(per_second)?, target, seed)?;
-    let seconds = |s: f64| Some(Time::ZERO + Dur::from_ms_f64(s * 1e3));
+    let until = |seconds: u64| Limits { until: Some(Time::ZERO + Dur::from_ms(seconds * 1_000)), ..Limits::default() };
+    let arrived = &Cell::new(0);
     let pace = match policy {
-        Policy::None => {
-            let limits = Limits { until: seconds(CLIENTS_SECONDS), ..Limits::default() };
-            let mut clients = clients;
-            let stats = simulation.run_with(&mut clients, &mut Nothing, limits, None, &mut ())?;
-            return Ok(of(&stats.responses(), stats.per_second(), f64::INFINITY));
-        }
-        Policy::Headtime => {
-            let unit = scan_unit(target.capacity, target.sector_bytes);
-            let job = Job::scan(target.capacity, unit);
-            let mut scan = Jobs::new(vec![job]).promoting_last(target.capacity / PROMOTED_PART);
-            let limits = Limits { until: seconds(LONGEST_SECONDS), until_scanned: true, ..Limits::default() };
-            let mut clients = clients;
-            let stats = simulation.run_with(&mut clients, &mut scan, limits, None, &mut ())?;
-            let done = stats.background.by_session.first().and_then(|s| s.done_at);
-            let hours = done.map_or(f64::INFINITY, |at| at.as_secs_f64() / 3600.0 * times);
-            return Ok(of(&stats.responses(), stats.per_second(), hours));
+        Policy::None | Policy::Headtime => {
+            let mut clients = Counted { inner: clients, arrived, scan: target.capacity };
+            let mut watch = Watch::new(arrived, stop, 1);
+            let stats = match policy {
+                Policy::None => simulation.run_with(&mut clients, &mut Nothing, until(LEAST_SECONDS), None, &mut watch),
+                _ => {
+                    let mut scans = Scans::new(target);
+                    simulation.run_with(&mut clients, &mut scans, until(LONGEST_SECONDS), None, &mut watch)
+                }
+            }?;
+            return Ok(of(&stats.responses(), stats.ended_at, &watch, times));
         }
         Policy::Idle => Pace::BFQ,
         Policy::Rate(mb_s) => Pace::Rate { bytes_per_second: (mb_s * 1e6) as u64 },
         Policy::Fast => Pace::Fast,
     };
-    let reader = ReaderSpec { ends_run: true, ..ReaderSpec::new(pace) };
-    let mut both = Beside::new(clients, target, reader)?;
-    let limits = Limits { until: seconds(LONGEST_SECONDS), ..Limits::default() };
-    let stats = simulation.run_with(&mut both, &mut Nothing, limits, None, &mut ())?;
-    let hours = both.read_at().map_or(f64::INFINITY, |at| at.as_secs_f64() / 3600.0 * times);
+    let reader = ReaderSpec::new(pace);
+    let read_sectors = reader.read_bytes / u64::from(target.sector_bytes);
+    let reads = (target.capacity / read_sectors).max(1);
+    let scan = reads * read_sectors;
+    let endless = Target { capacity: scan * MOST_SCANS, ..target.clone() };
+    let mut both = Counted { inner: Beside::new(clients, &endless, reader)?, arrived, scan };
+    let mut watch = Watch::new(arrived, stop, reads);
+    let stats = simulation.run_with(&mut both, &mut Nothing, until(LONGEST_SECONDS), None, &mut watch)?;
     let class = stats.classes.iter().find(|(name, _)| name == FOREGROUND).map(|(_, h)| h.clone()).unwrap_or_default();
-    let per_second = class.samples() as f64 / stats.ended_at.as_secs_f64().max(f64::MIN_POSITIVE);
-    Ok(of(&class, per_second, hours))
+    Ok(of(&class, stats.ended_at, &watch, times * target.capacity as f64 / scan as f64))
 }
 
-fn of(responses: &headtime_sim::stats::histogram::Histogram, per_second: f64, scan_hours: f64) -> Rates {
+/// Returns the figures of a run. `times`: how much larger the whole drive is than what was scanned.
+fn of(responses: &Histogram, ended_at: Time, watch: &Watch, times: f64) -> Rates {
     let ms = |d: Option<Dur>| d.map_or(0.0, |d| d.as_ms_f64());
-    Rates { scan_hours, per_second, mean_ms: ms(responses.mean()), p99_ms: ms(responses.quantile(990)) }
+    let scan_hours = match watch.scans {
+        0 => f64::INFINITY,
+        scans => watch.scanned_at.as_secs_f64() / scans as f64 / 3600.0 * times,
+    };
+    Rates {
+        scan_hours,
+        per_second: watch.finished as f64 / ended_at.as_secs_f64().max(f64::MIN_POSITIVE),
+        mean_ms: ms(responses.mean()),
+        p99_ms: ms(responses.quantile(990)),
+        saturated: watch.overloaded || (watch.finished as f64) < SERVED * watch.arrived.get() as f64,
+    }
 }
 
 #[cfg(test)]
@@ -179,7 +207,7 @@ mod tests {
         profile.electronics.cache.write_back = false;
         let drive = small(&profile).unwrap();
         let times = f64::from(NARROWED);
-        let of = |policy| rates(&drive, times, policy, 40.0, 1).unwrap();
+        let of = |policy| rates(&drive, times, policy, 40.0, 1, &AtomicBool::new(false)).unwrap();
         let alone = of(Policy::None);
         assert!((alone.per_second - 40.0).abs() < 2.0 && alone.scan_hours.is_infinite(), "{alone:?}");
         let rate = of(Policy::Rate(30.0));

@@ -78,6 +78,12 @@ pub enum HazardError {
         /// What was found.
         found: String,
     },
+    /// There is no drive in it.
+    #[error("{}: expected a heading and a line per drive and day, found no drive", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no drive of this model, or none failed.
     #[error("{}: expected {expected}, found models {known}", path.display())]
     Model {
@@ -173,6 +179,9 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Observed>, HazardError> {
         if fields.len() != c.count {
             return Err(at(&format!("{} columns", c.count), &line));
         }
+        if !is_date(fields[c.date]) {
+            return Err(at("a day such as 2026-01-31 in the column date", fields[c.date]));
+        }
         let failed = match fields[c.failure] {
             "0" => 0,
             "1" => 1,
@@ -181,8 +190,9 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Observed>, HazardError> {
         let age = match c.hours.map(|i| fields[i]) {
             None | Some("") => 0,
             Some(hours) => {
-                let hours: f64 = hours.parse().map_err(|_| at("hours in the column smart_9_raw", hours))?;
-                ((hours / YEAR_HOURS).max(0.0) as usize).min(AGES - 1)
+                let figure = hours.parse::<f64>().ok().filter(|h| *h >= 0.0 && h.is_finite());
+                let figure = figure.ok_or_else(|| at("hours of 0 or more in the column smart_9_raw", hours))?;
+                ((figure / YEAR_HOURS) as usize).min(AGES - 1)
             }
         };
         let model = fields[c.model];
@@ -193,7 +203,31 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Observed>, HazardError> {
         of.days[age] += 1;
         of.failures[age] += failed;
     }
-    Ok(observed)
+    match observed.is_empty() {
+        true => Err(HazardError::Empty { path: path.to_owned() }),
+        false => Ok(observed),
+    }
+}
+
+/// Returns whether a text is a day as `2026-01-31`.
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
+    let [year, month, day] = parts[..] else { return false };
+    if !(digits(year, 4) && digits(month, 2) && digits(day, 2)) {
+        return false;
+    }
+    let number = |part: &str| part.parse::<u32>().unwrap_or(0);
+    let year = number(year);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days = match number(month) {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=days).contains(&number(day))
 }
 
 /// Returns what was observed of one model, or of all.
@@ -223,6 +257,7 @@ pub fn select(
 
 /// The columns that are used.
 struct Columns {
+    date: usize,
     model: usize,
     failure: usize,
     hours: Option<usize>,
@@ -232,9 +267,14 @@ struct Columns {
 impl Columns {
     fn find(fields: &[&str]) -> Option<Columns> {
         let at = |name: &str| fields.iter().position(|f| *f == name);
-        at("date")?;
         at("serial_number")?;
-        Some(Columns { model: at("model")?, failure: at("failure")?, hours: at("smart_9_raw"), count: fields.len() })
+        Some(Columns {
+            date: at("date")?,
+            model: at("model")?,
+            failure: at("failure")?,
+            hours: at("smart_9_raw"),
+            count: fields.len(),
+        })
     }
 }
 
@@ -306,9 +346,18 @@ mod tests {
     fn wrong_files_name_line_and_expectation() {
         for (text, expected) in [
             ("a,b\n", ":1: expected a heading"),
-            ("date,serial_number,model,failure\n2026,s,m,2\n", ":2: expected 0 or 1 in the column failure"),
+            ("date,serial_number,model,failure\n2026-01-31,s,m,2\n", ":2: expected 0 or 1 in the column failure"),
             ("date,serial_number,model,failure\n2026,s,m\n", ":2: expected 4 columns"),
-            ("date,serial_number,model,failure,smart_9_raw\n2026,s,m,0,x\n", ":2: expected hours"),
+            ("date,serial_number,model,failure,smart_9_raw\n2026-01-31,s,m,0,x\n", ":2: expected hours"),
+            (
+                "date,serial_number,model,failure,smart_9_raw\n2026-01-31,s,m,0,-5.0\n",
+                ":2: expected hours of 0 or more",
+            ),
+            ("date,serial_number,model,failure\n2024-02-29,s,m,0\n2023-02-29,s,m,0\n", ":3: expected a day such as"),
+            ("date,serial_number,model,failure\n2023-13-45,s,m,0,\n", ":2: expected 4 columns"),
+            ("date,serial_number,model,failure\n2023-13-45,s,m,00\n", ":2: expected a day such as"),
+            ("date,serial_number,model,failure\n", "found no drive"),
+            ("", "found no drive"),
         ] {
             let path = file(text);
             let e = read(&path).unwrap_err().to_string();

@@ -11,6 +11,7 @@ pub mod hazard;
 mod missed;
 pub mod page;
 mod random;
+mod repeat;
 pub mod run;
 pub mod study;
 

@@ -63,6 +63,9 @@ fn scans(p: &mut String, o: &Outcome) {
         p.push_str("</tr>\n");
     }
     p.push_str("</table>\n");
+    for warning in o.warnings() {
+        let _ = writeln!(p, "<p><strong>Note.</strong> {}.</p>", escape(&warning));
+    }
 }
 
 fn clients(p: &mut String, o: &Outcome) {

@@ -20,8 +20,6 @@ use super::study::Study;
 
 /// Loads at which a disk is simulated, requests per second.
 const LOADS: [f64; 9] = [0.5, 10.0, 20.0, 40.0, 60.0, 80.0, 100.0, 120.0, 140.0];
-/// A disk that serves less than this share of its load is saturated.
-const SERVED: f64 = 0.95;
 /// Cycles of the simulation of durability.
 const CYCLES: u64 = 200_000;
 
@@ -61,6 +59,11 @@ pub struct PolicyOutcome {
     /// Days that a scan takes: of the quickest drive, at the 50th, 95th and 99th percentile, of the
     /// slowest one. Infinite: it does not end.
     pub scan_days: [f64; 5],
+    /// The highest load at which the drive, simulated under this policy, served its clients:
+    /// requests per second. A higher one counts as this one.
+    pub highest_load: f64,
+    /// Drives that have a higher load in some hour of the day.
+    pub drives_above: u64,
     /// The share of drives whose scan takes longer, by target.
     pub missed: Missed,
     /// Days and shares of drives: the distribution of the time of a scan.
@@ -118,9 +121,30 @@ impl Curve {
         }
     }
 
+    /// Returns the last load at which the disk is not saturated.
+    fn highest(&self) -> f64 {
+        self.0.last().map_or(0.0, |p| p.load)
+    }
+
     /// Returns the share of a scan that is done in an hour.
     fn per_hour(&self, load: f64) -> f64 {
         self.at(load, |r| 1.0 / r.scan_hours)
+    }
+}
+
+impl Outcome {
+    /// Returns a sentence for each policy under which some drives have a load above the highest one
+    /// that a drive serves.
+    pub fn warnings(&self) -> Vec<String> {
+        let above = self.policies.iter().filter(|(_, f)| f.drives_above > 0);
+        let sentence = |(name, f): (&String, &PolicyOutcome)| {
+            format!(
+                "{name}: {} of {} drives have hours with more than {} requests a second, the highest simulated load \
+                 that a drive serves under this policy; these hours count as that load",
+                f.drives_above, self.drives, f.highest_load
+            )
+        };
+        above.map(sentence).collect()
     }
 }
 
@@ -149,12 +173,15 @@ pub fn run(
     let alone = curve(Policy::None);
     let loads = drive_loads(study);
     let mut policies = BTreeMap::new();
+    let stopped = || stop.load(Ordering::Relaxed).then_some(RunError::Stopped).map_or(Ok(()), Err);
     for (name, policy) in &study.policies {
+        stopped()?;
         let scan = curve(*policy);
         let mut outcome = fleet(study, &loads, scan, alone);
         if let (Some(sectors), Some(failures)) = (&study.failures, failures) {
             let median_scan_hours = outcome.scan_days[1] * 24.0;
             for (group_name, table) in &study.groups {
+                stopped()?;
                 let rebuild = curve(table.rebuild);
                 let rebuild_hours = 1.0 / mean_of_day(study, 1.0, |load| rebuild.per_hour(load)) / table.declustered;
                 let latent = Group::latent_share(sectors.latent_per_year / YEAR_HOURS, median_scan_hours);
@@ -223,7 +250,7 @@ fn curves(
                     if stop.load(Ordering::Relaxed) {
                         return;
                     }
-                    let rates = rates(&drive, times, policies[p], LOADS[l], seed);
+                    let rates = rates(&drive, times, policies[p], LOADS[l], seed, stop);
                     found.lock().unwrap_or_else(PoisonError::into_inner).push(((p, l), rates));
                     see(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
                 }
@@ -241,7 +268,7 @@ fn curves(
         let curve = &mut curves[p].1.0;
         // From the first load on at which it is saturated, nothing is known.
         let is_next = curve.len() == l;
-        if is_next && (rates.per_second >= SERVED * load || l == 0) {
+        if is_next && (!rates.saturated || l == 0) {
             curve.push(Point { load, rates });
         }
     }
@@ -287,9 +314,11 @@ fn fleet(study: &Study, loads: &[f64], scan: &Curve, alone: &Curve) -> PolicyOut
     let mut days: Vec<f64> = Vec::with_capacity(loads.len());
     // Requests, and sums over them: mean and 99th percentile with the scan and without.
     let (mut requests, mut sums) = (0.0, [0.0; 4]);
+    let (highest_load, mut drives_above) = (scan.highest(), 0);
     for drive in loads {
         let of_day: Vec<f64> = hours(study, *drive).collect();
         let progress: Vec<f64> = of_day.iter().map(|load| scan.per_hour(*load)).collect();
+        drives_above += u64::from(of_day.iter().any(|load| *load > highest_load));
         let begins = (draws.share() * 24.0) as usize % 24;
         days.push(scan_days(&progress, begins));
         for load in of_day {
@@ -308,6 +337,8 @@ fn fleet(study: &Study, loads: &[f64], scan: &Curve, alone: &Curve) -> PolicyOut
     let mean = |i: usize| sums[i] / requests;
     PolicyOutcome {
         scan_days: [at(0.0), at(0.5), at(0.95), at(0.99), at(1.0)],
+        highest_load,
+        drives_above,
         missed: Missed::new(&study.targets_days, missed),
         distribution: distribution.filter(|(d, _)| d.is_finite()).collect(),
         mean_ms: mean(0),
@@ -369,7 +400,8 @@ mod tests {
 
     #[test]
     fn figures_lie_between_those_of_the_loads_around() {
-        let rates = |hours: f64| Rates { scan_hours: hours, per_second: 1.0, mean_ms: hours, p99_ms: 1.0 };
+        let rates =
+            |hours: f64| Rates { scan_hours: hours, per_second: 1.0, mean_ms: hours, p99_ms: 1.0, saturated: false };
         let curve = Curve(vec![Point { load: 10.0, rates: rates(100.0) }, Point { load: 20.0, rates: rates(200.0) }]);
         assert_eq!(curve.at(15.0, |r| r.mean_ms), 150.0);
         assert_eq!(curve.at(1.0, |r| r.mean_ms), 100.0);

@@ -202,7 +202,12 @@ impl Study {
             || !load.day.iter().all(|h| *h >= 0.0 && h.is_finite())
             || load.day.iter().sum::<f64>() <= 0.0
         {
-            return at("load.day", format!("expected 24 figures of 0 or more, not all 0, found {}", load.day.len()));
+            let found = match load.day.iter().find(|h| !(**h >= 0.0 && h.is_finite())) {
+                _ if load.day.len() != 24 => format!("a list of {}", load.day.len()),
+                Some(wrong) => wrong.to_string(),
+                None => "only 0".into(),
+            };
+            return at("load.day", format!("expected 24 figures of 0 or more, not all 0, found {found}"));
         }
         if !(0.0..=3.0).contains(&load.spread) {
             return at("load.spread", format!("expected 0 to 3, found {}", load.spread));
@@ -290,7 +295,18 @@ mod tests {
                 "s.toml: groups.a.rebuild: expected none, headtime",
             ),
             (GOOD.replace("per_second = 40.0", "per_second = 0.0"), "load.per_second: expected 0.1"),
-            (GOOD.replace("per_second = 40.0", "per_second = 40.0\nday = [1.0]"), "load.day: expected 24"),
+            (
+                GOOD.replace("per_second = 40.0", "per_second = 40.0\nday = [1.0]"),
+                "load.day: expected 24 figures of 0 or more, not all 0, found a list of 1",
+            ),
+            (
+                GOOD.replace("per_second = 40.0", &format!("per_second = 40.0\nday = {:?}", [0.0; 24])),
+                "not all 0, found only 0",
+            ),
+            (
+                GOOD.replace("per_second = 40.0", &format!("per_second = 40.0\nday = {:?}", [-1.5; 24])),
+                "not all 0, found -1.5",
+            ),
             (GOOD.replace("drives = 10", "drives = 10\ndirves = 3"), "s.toml:4"),
             (
                 format!("{GOOD}[groups.a]\ndrives = 4\nsurvives = 4\nrebuild = 'fast'\n"),

@@ -6,6 +6,10 @@ use toml::{Table, Value};
 /// The most values of one axis that are written as a range.
 const MOST_VALUES: u64 = 1 << 40;
 
+/// Values of a range of numbers that are checked before a run, besides one in the middle and the
+/// last.
+const SAMPLES: u64 = 8;
+
 /// The values of one key, numbered from 0.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Values {
@@ -110,10 +114,10 @@ impl Values {
             };
             let span = u64::try_from(i128::from(last) - i128::from(first));
             let span = span.map_err(|_| format!("expected from below to, found {first} and {last}"))?;
-            let count = span / step as u64 + 1;
-            return match count > MOST_VALUES {
-                true => Err(format!("expected at most {MOST_VALUES} values, found {count}")),
-                false => Ok(Values::Whole { first, step, count }),
+            let count = u128::from(span / step as u64) + 1;
+            return match u64::try_from(count).ok().filter(|n| *n <= MOST_VALUES) {
+                Some(count) => Ok(Values::Whole { first, step, count }),
+                None => Err(format!("expected at most {MOST_VALUES} values, found {count}")),
             };
         }
         let (first, last) = range.real()?;
@@ -147,7 +151,10 @@ impl Values {
         assert!(i < self.len(), "value {i} of {}", self.len());
         match *self {
             Values::List(ref values) => values[i as usize].clone(),
-            Values::Whole { first, step, .. } => Value::Integer(first + step * i as i64),
+            Values::Whole { first, step, .. } => {
+                // Some products are larger than any of the values.
+                Value::Integer((i128::from(first) + i128::from(step) * i128::from(i)) as i64)
+            }
             Values::Real { first, count: 1, .. } => Value::Float(first),
             Values::Real { last, count, .. } if i + 1 == count => Value::Float(last),
             Values::Real { first, last, count, log } => {
@@ -157,11 +164,15 @@ impl Values {
         }
     }
 
-    /// Returns the values to check before a run: all of a list, the ends of a range.
+    /// Returns the values to check before a run: all of a list; the ends of a range, and of numbers
+    /// some between them, which may have fractions where the ends have none.
     pub(super) fn samples(&self) -> Vec<Value> {
         match self {
             Values::List(values) => values.clone(),
-            _ => vec![self.get(0), self.get(self.len() - 1)],
+            Values::Real { count, .. } => {
+                (0..(*count).min(SAMPLES)).chain([count / 2, count - 1]).map(|i| self.get(i)).collect()
+            }
+            Values::Whole { .. } => vec![self.get(0), self.get(self.len() - 1)],
         }
     }
 }
@@ -200,12 +211,17 @@ impl Draw {
         }
     }
 
-    /// Returns the values to check before a run: all of a list, the ends of a range.
+    /// Returns the values to check before a run: all of a list; the ends of a range, and of numbers
+    /// one between them.
     pub(super) fn samples(&self) -> Vec<Value> {
         match *self {
             Draw::Choice(ref values) => values.clone(),
             Draw::Whole(first, last) => vec![Value::Integer(first), Value::Integer(last)],
-            Draw::Real { first, last, .. } => vec![Value::Float(first), Value::Float(last)],
+            Draw::Real { first, last, log } => {
+                // Of the golden section: no fraction with a small denominator.
+                let between = between(first, last, 0.618_033_988_75, log);
+                [first, last, between].map(Value::Float).to_vec()
+            }
         }
     }
 }

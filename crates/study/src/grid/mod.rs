@@ -211,7 +211,8 @@ impl Grid {
         Point { index, values }
     }
 
-    /// Checks that each key exists only once, and that each listed value alone is accepted.
+    /// Checks that each key exists only once, that each listed value alone is accepted, and that
+    /// disks and traces are there.
     fn check(&self) -> Result<(), GridError> {
         let keys: Vec<&str> = self.keys().collect();
         for (i, key) in keys.iter().enumerate() {
@@ -229,6 +230,10 @@ impl Grid {
         Scenario::check_each(self.base.clone(), &format!("{}: scenario", self.file))?;
         let mut profiles = Profiles::default();
         let first = self.point(0);
+        for (key, value) in self.base.iter().filter(|(key, _)| !keys.contains(&key.as_str())) {
+            let place = format!("{}: scenario: {key} = {value}", self.file);
+            first.check_files(self, key, value, &place, &mut profiles)?;
+        }
         let listed = self.axes.iter().chain(&self.list).map(|(_, values)| values.samples());
         let drawn = self.random.iter().flat_map(|r| r.keys.iter().map(|(_, draw)| draw.samples()));
         for (column, samples) in listed.chain(drawn).enumerate() {

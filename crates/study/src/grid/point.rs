@@ -111,7 +111,18 @@ impl Point {
         let Some(path) = of_profile(key) else {
             let mut settings = grid.base.clone();
             set(&mut settings, key, value).map_err(fault)?;
-            return Ok(Scenario::check_each(settings, &place)?);
+            if let Err(why) = Scenario::check_each(settings.clone(), &place) {
+                // A key of whole numbers takes the whole part.
+                let whole = value.as_float().filter(|v| v.fract() != 0.0).map(|v| Value::Integer(v as i64));
+                let takes_whole = whole.is_some_and(|whole| {
+                    set(&mut settings, key, &whole).is_ok() && Scenario::check_each(settings, &place).is_ok()
+                });
+                return match takes_whole {
+                    true => Err(fault(format!("expected a whole number, found {value}"))),
+                    false => Err(why.into()),
+                };
+            }
+            return self.check_files(grid, key, value, &place, profiles);
         };
         let loaded = profiles.of(&self.disk(grid), &place)?;
         let mut known = Vec::new();
@@ -121,6 +132,26 @@ impl Point {
             false => fault(error::unknown(path, known.iter().map(String::as_str))),
         };
         loaded.with([(path, value)].into_iter()).map(|_| ()).map_err(|(_, why)| known_as(why))
+    }
+
+    /// Checks that a disk or a trace is there.
+    pub(super) fn check_files(
+        &self,
+        grid: &Grid,
+        key: &str,
+        value: &Value,
+        place: &str,
+        profiles: &mut Profiles,
+    ) -> Result<(), GridError> {
+        match (key, value.as_str()) {
+            ("disk", Some(_)) => profiles.of(&self.disk(grid), place).map(|_| ()),
+            ("trace", Some(name)) => {
+                let path = grid.folder().join(name);
+                let there = std::fs::metadata(&path);
+                there.map(|_| ()).map_err(|e| GridError::at(place, format!("{}: {e}", path.display())))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the disk of the point, before its scenario is made.

@@ -56,7 +56,7 @@ pub struct Progress {
     pub done: u64,
     /// All points.
     pub total: u64,
-    /// Points of this run that could not be run.
+    /// Points whose rows are there with an error, since they could not be run.
     pub failed: u64,
     /// Points per second in this run.
     pub per_second: f64,
@@ -88,13 +88,13 @@ impl Sweep {
     /// The directory cannot be used, has another sweep, or a sweep runs in it.
     pub fn open(grid: Grid, folder: &Path) -> Result<(Sweep, Vec<Damaged>), SweepError> {
         let (store, damaged) = Store::open(folder, &grid)?;
-        let before = store.done().len();
+        let (before, failed) = (store.done().len(), store.failed());
         let sweep = Sweep {
             grid,
             store,
             given: Ranges::default(),
             cursor: 0,
-            failed: 0,
+            failed,
             began: Instant::now(),
             before,
             seconds_per_point: None,

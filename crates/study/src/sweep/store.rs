@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use bytes::Bytes;
@@ -25,6 +26,8 @@ use crate::tables::{Rows, Table, to_parquet};
 const PART_ROWS: u64 = 1 << 16;
 /// or when its first row is this old: more is not lost when the program is killed.
 const PART_AGE: Duration = Duration::from_secs(30);
+/// The column that says why a point could not be run.
+const ERROR: &str = "error";
 /// The key of a part's points in its notes.
 const POINTS: &str = "headtime.points";
 /// More than `sweep.json` ever has.
@@ -83,6 +86,8 @@ pub struct Damaged {
 pub(super) struct Store {
     folder: PathBuf,
     done: Ranges,
+    /// Points whose rows were there at the beginning and have an error.
+    failed: u64,
     next_part: u32,
     waiting: Vec<(std::ops::Range<u64>, Table)>,
     oldest: Option<Instant>,
@@ -106,13 +111,14 @@ impl Store {
         }
         parts.sort();
         check_manifest(folder, grid, parts.is_empty())?;
-        let (mut done, mut damaged) = (Ranges::default(), Vec::new());
+        let (mut done, mut failed, mut damaged) = (Ranges::default(), 0, Vec::new());
         let next_part = parts.last().map_or(0, |(number, ..)| number + 1);
         for (_, checksum, path) in parts {
             let points = match read_part(&path, checksum, grid) {
-                Ok(points)
+                Ok((points, errors))
                     if points.iter().all(|range| done.gap(range.start, range.end, u64::MAX) == Some(range.clone())) =>
                 {
+                    failed += errors;
                     points
                 }
                 Ok(_) => {
@@ -127,12 +133,17 @@ impl Store {
             points.iter().for_each(|range| assert!(done.insert(range), "checked above"));
         }
         let folder = folder.to_owned();
-        Ok((Store { folder, done, next_part, waiting: Vec::new(), oldest: None, _lock: lock }, damaged))
+        Ok((Store { folder, done, failed, next_part, waiting: Vec::new(), oldest: None, _lock: lock }, damaged))
     }
 
     /// Returns the points whose rows are there, or waiting to be written.
     pub(super) fn done(&self) -> &Ranges {
         &self.done
+    }
+
+    /// Returns the number of points whose rows were there when it was opened, and have an error.
+    pub(super) fn failed(&self) -> u64 {
+        self.failed
     }
 
     /// Adds the rows of points, and writes a part if it is time. Rows of points that are there
@@ -226,8 +237,8 @@ fn set_aside(path: &Path, why: String) -> Result<Damaged, StoreError> {
     Ok(Damaged { path: aside, why })
 }
 
-/// Reads a part whole, and returns its points.
-fn read_part(path: &Path, checksum: u64, grid: &Grid) -> Result<Ranges, String> {
+/// Reads a part whole, and returns its points and how many of them have an error.
+fn read_part(path: &Path, checksum: u64, grid: &Grid) -> Result<(Ranges, u64), String> {
     let bytes = Bytes::from(fs::read(path).map_err(|e| e.to_string())?);
     let found = xxh3_64(&bytes);
     if found != checksum {
@@ -244,9 +255,11 @@ fn read_part(path: &Path, checksum: u64, grid: &Grid) -> Result<Ranges, String> 
         return Err("expected the columns of this sweep, found others".into());
     }
     let all = points.clone();
+    let mut failed = 0;
     let mut expected = all.iter().flatten();
     for batch in builder.build().map_err(|e| e.to_string())? {
         let batch = batch.map_err(|e| e.to_string())?;
+        failed += batch.column_by_name(ERROR).map_or(0, |column| (column.len() - column.null_count()) as u64);
         for found in batch.column(0).as_primitive::<UInt64Type>().values() {
             match expected.next() {
                 Some(point) if point == *found => {}
@@ -255,7 +268,7 @@ fn read_part(path: &Path, checksum: u64, grid: &Grid) -> Result<Ranges, String> 
         }
     }
     match expected.next() {
-        None => Ok(points),
+        None => Ok((points, failed)),
         Some(point) => Err(format!("expected a row of point {point}, found none")),
     }
 }
