@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from os import PathLike, fspath
 from typing import Any
 
@@ -13,9 +15,17 @@ from headtime._headtime import HeadtimeError
 def _value(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
-        # Python's words for these are TOML's: inf, nan, 1e+20.
-        return repr(value)
+    # Numbers of NumPy are of these types, too; their repr() is not a number.
+    if isinstance(value, Integral):
+        whole = int(value)
+        if not -(2**63) <= whole < 2**63:
+            raise HeadtimeError(f"{key}: expected a whole number from -2^63 to 2^63 - 1, found {whole}")
+        return str(whole)
+    if isinstance(value, Real):
+        number = float(value)
+        if not math.isfinite(number):
+            raise HeadtimeError(f"{key}: expected a finite number, found {number}")
+        return repr(number)
     if isinstance(value, str | PathLike):
         # JSON's escapes are TOML's, but for one character that JSON leaves as it is.
         return json.dumps(fspath(value)).replace("\x7f", "\\u007f")
@@ -24,10 +34,12 @@ def _value(key: str, value: Any) -> str:
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, Sequence):
         return "[" + ", ".join(_value(key, v) for v in value) + "]"
-    # A number of NumPy's and the like.
-    item = getattr(value, "item", None)
-    if callable(item):
-        return _value(key, item())
+    # Arrays and truth values of NumPy, and the like: lists, numbers.
+    to_list = getattr(value, "tolist", None)
+    if callable(to_list) and not isinstance(value, type):
+        plain = to_list()
+        if isinstance(plain, bool | int | float | str | list):
+            return _value(key, plain)
     raise HeadtimeError(f"{key}: expected text, a number, true or false, found {type(value).__name__}")
 
 

@@ -45,7 +45,11 @@ def validate(
     """Compares a profile's drive with a measured trace in DiskSim's format for validation.
 
     `gap` says whether the trace's pauses are those before or after their requests, as the command's `--gap`.
+
+    Raises `HeadtimeError` if an argument or the trace is wrong.
     """
+    if gap not in ("before", "after"):
+        raise _headtime.HeadtimeError(f"gap: expected 'before' or 'after', found {gap!r}")
     chosen = profile if isinstance(profile, Profile) else Profile(profile)
     data = json.loads(_headtime.validate(chosen._raw, fspath(trace), gap == "after"))
     reads = data.pop("random_reads")

@@ -181,6 +181,12 @@ class Result:
             del data["cost"][key]
         return data
 
+    def __eq__(self, other: object) -> bool:
+        """Compares the figures; neither the times that the machine took nor the rows of requests count."""
+        return self.to_dict() == other.to_dict() if isinstance(other, Result) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
     def plot(self) -> Figure:
         """Draws response times by class, and where the head's time went. Needs matplotlib."""
         from headtime.plotting import result_plot

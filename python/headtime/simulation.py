@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from os import PathLike, fspath
 from typing import Any, NamedTuple
 
 from headtime import _headtime
 from headtime._toml import dumps
-from headtime.disk import Kind, Profile
+from headtime.disk import Kind, Profile, _raw
 from headtime.result import Result
 
 
@@ -35,7 +36,7 @@ def simulate(
     *,
     requests_table: bool = False,
     order: str | Order | None = None,
-    profile: Profile | None = None,
+    profile: Profile | str | PathLike[str] | None = None,
     assume: str | None = None,
     **settings: Any,
 ) -> Result:
@@ -45,8 +46,8 @@ def simulate(
     `background`, `seconds`, `requests`, `seed` and others; `task` and `stream` are lists of dictionaries. They
     override those of `scenario`, a scenario's file.
 
-    `profile` is used in place of the disk's own. `assume` are bounds for guarantees, as the command's `--assume`.
-    With `requests_table`, the result has one row per request.
+    `profile`, an object, a name or a file, is used in place of the disk's own. `assume` are bounds for guarantees, as
+    the command's `--assume`. With `requests_table`, the result has one row per request.
 
     `order` is the name of an order, or a function: it gets the waiting requests and the time, and returns the index
     of the one to dispatch next. The interpreter is called for each decision: some ten thousand a second.
@@ -70,10 +71,17 @@ def simulate(
 
     elif order is not None:
         settings["order"] = order
+    large = None
+    if isinstance(seed := settings.get("seed"), Integral) and not 0 <= int(seed) < 2**63:
+        # TOML's integers end at 2^63, seeds at 2^64.
+        large = int(settings.pop("seed"))
+        if not 0 <= large < 2**64:
+            raise _headtime.HeadtimeError(f"seed: expected a whole number from 0 to {2**64 - 1}, found {large}")
     text, table = _headtime.simulate(
         dumps(settings),
         None if scenario is None else fspath(scenario),
-        None if profile is None else profile._raw,
+        None if profile is None else _raw(profile),
+        large,
         assume,
         requests_table,
         function,

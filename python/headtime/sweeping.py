@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
+from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +30,10 @@ class Grid:
     """
 
     def __init__(self, path: str | PathLike[str] | None = None, /, **tables: Mapping[str, Any]) -> None:
+        if path is not None and not isinstance(path, str | PathLike):
+            raise _headtime.HeadtimeError(
+                f"Grid: expected a file's name, or tables as keywords, found {type(path).__name__}"
+            )
         if path is not None:
             if tables:
                 raise _headtime.HeadtimeError("Grid: expected a file or tables, found both")
@@ -123,16 +128,22 @@ def sweep(
     `dask.distributed.Client(...).get_executor()` and `headtime.ray.RayExecutor()`. Points are handed out in chunks of
     about a second. A chunk of a worker that was lost is given to another one.
 
-    `workers` is the number of threads or processes; with another executor, how many chunks are under way at a time.
-    The default is the number of processors, or what the executor says that it has.
+    `workers` is the number of threads or processes; with another executor, twice as many chunks are under way at a
+    time. The default is the number of processors, or what the executor says that it has.
 
-    `progress` is called as the sweep goes on; `True` prints a line on stderr, and so does the default if stderr is a
-    terminal.
+    `progress` is called as the sweep goes on, and an exception in it ends the sweep; `True` prints a line on stderr,
+    and so does the default if stderr is a terminal.
 
-    Raises `HeadtimeError` if the grid is wrong or the directory cannot be used. A point that cannot be run has the
-    reason in its row.
+    Raises `HeadtimeError` if an argument is wrong, the directory cannot be used, or an executor returns the rows of
+    other points. A point that cannot be run has the reason in its row.
     """
+    if workers is not None and not (isinstance(workers, Integral) and not isinstance(workers, bool) and workers > 0):
+        raise _headtime.HeadtimeError(f"workers: expected a whole number, 1 or more, found {workers!r}")
+    if executor not in ("threads", "processes") and not _is_executor(executor):
+        raise _wrong_executor(executor)
     if isinstance(grid, Mapping):
+        if odd := [key for key in grid if not isinstance(key, str)]:
+            raise _headtime.HeadtimeError(f"grid: expected names of tables, found {odd[0]!r}")
         grid = Grid(**grid)
     elif not isinstance(grid, Grid):
         grid = Grid(grid)
@@ -143,21 +154,40 @@ def sweep(
         see = _say
     else:
         see = lambda _: None  # noqa: E731
+    workers = None if workers is None else int(workers)
     run = _headtime.Sweep(grid._raw, fspath(output))
-    if executor == "threads":
-        run.on_threads(workers or os.cpu_count() or 1, lambda *p: see(Progress(*p)))
-    elif executor == "processes":
-        _on_processes(grid, run, workers or os.cpu_count() or 1, see)
-    elif hasattr(executor, "submit"):
-        try:
-            _on_executor(grid, run, executor, workers or _workers_of(executor), see)
-        finally:
-            run.flush()
-    else:
-        raise _headtime.HeadtimeError(
-            f"executor: expected 'threads', 'processes' or a concurrent.futures.Executor, found {executor!r}"
-        )
-    return SweepResult(Path(output), Progress(*run.progress()), run.damaged)
+    try:
+        if executor == "threads":
+            run.on_threads(workers or os.cpu_count() or 1, lambda *p: see(Progress(*p)))
+        elif executor == "processes":
+            _on_processes(grid, run, workers or os.cpu_count() or 1, see)
+        else:
+            try:
+                _on_executor(grid, run, executor, workers or _workers_of(executor), see)
+            finally:
+                run.flush()
+        return SweepResult(Path(output), Progress(*run.progress()), run.damaged)
+    finally:
+        # The traceback of an exception keeps the object, and with it the directory's lock.
+        run.close()
+
+
+def _wrong_executor(found: Any) -> _headtime.HeadtimeError:
+    expected = "'threads', 'processes' or a concurrent.futures.Executor"
+    hint = "; headtime.dask.executor(client) makes one of a Dask client" if _is_of_dask(found) else ""
+    return _headtime.HeadtimeError(f"executor: expected {expected}, found {found!r}{hint}")
+
+
+def _is_executor(found: Any) -> bool:
+    """Other classes may have the interface, but a Dask client returns futures of its own."""
+    if isinstance(found, type):
+        return False
+    return isinstance(found, Executor) or (callable(getattr(found, "submit", None)) and not _is_of_dask(found))
+
+
+def _is_of_dask(found: Any) -> bool:
+    cls = found if isinstance(found, type) else type(found)
+    return any(base.__module__.partition(".")[0] == "distributed" for base in cls.__mro__)
 
 
 def _workers_of(executor: Any) -> int:
@@ -209,10 +239,19 @@ def _on_executor(
                 return
             try:
                 future = executor.submit(_run, raw.text, raw.file, raw.folder, *points)
+                if not isinstance(future, Future):
+                    raise _wrong_executor(executor)
             except BaseException:
                 run.give_back(*points)
                 raise
             under_way[future] = points
+
+    def lose(points: tuple[int, int]) -> None:
+        """Gives points to another worker; raises the current exception after too many tries."""
+        run.give_back(*points)
+        lost[points] = lost.get(points, 0) + 1
+        if isinstance(sys.exception(), BrokenExecutor) or lost[points] >= _LOST_MOST:
+            raise
 
     try:
         hand_out()
@@ -226,12 +265,12 @@ def _on_executor(
                     # The same everywhere.
                     raise
                 except Exception:
-                    run.give_back(*points)
-                    lost[points] = lost.get(points, 0) + 1
-                    if isinstance(sys.exception(), BrokenExecutor) or lost[points] >= _LOST_MOST:
-                        raise
+                    lose(points)
                     continue
-                run.accept(*points, rows, failed, seconds)
+                try:
+                    run.accept(*points, rows, failed, seconds)
+                except _headtime.WrongRowsError:
+                    lose(points)
             hand_out()
             now = time.monotonic()
             if now - last >= 0.25 or not under_way:

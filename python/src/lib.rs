@@ -25,7 +25,7 @@ mod _headtime {
     #[pymodule_export]
     use crate::drive::Drive;
     #[pymodule_export]
-    use crate::error::HeadtimeError;
+    use crate::error::{HeadtimeError, WrongRowsError};
     #[pymodule_export]
     use crate::fleet::{built_in_studies, fleet};
     #[pymodule_export]

@@ -20,19 +20,21 @@ use crate::table::Table;
 /// Runs a scenario: the text of its settings, or a file of them with others over it. Returns the
 /// result as JSON, the table of requests if wanted, and a note for each measured service time.
 #[pyfunction]
-#[pyo3(signature = (settings, file, profile, assume, requests, order))]
+#[pyo3(signature = (settings, file, profile, seed, assume, requests, order))]
+#[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
 pub(crate) fn simulate(
     py: Python<'_>,
     settings: &str,
     file: Option<&str>,
     profile: Option<&Profile>,
+    seed: Option<u64>,
     assume: Option<&str>,
     requests: bool,
     order: Option<Py<PyAny>>,
 ) -> PyResult<(String, Option<Table>)> {
     let table: toml::Table = settings.parse().map_err(fail)?;
     let place = "simulate";
-    let given = match file {
+    let mut given = match file {
         Some(file) => {
             // What a keyword lacks may be in the file, so the whole is checked.
             let flags = Scenario::part_of_table(table, Path::new(""), place).map_err(fail)?;
@@ -40,6 +42,8 @@ pub(crate) fn simulate(
         }
         None => Scenario::part_of_table(table, Path::new(""), place).map_err(fail)?,
     };
+    // TOML's integers end at 2^63.
+    given.seed = seed.or(given.seed);
     given.check().map_err(fail)?;
     let profile = match profile {
         Some(profile) => profile.inner.clone(),
@@ -112,10 +116,14 @@ impl Choose for Function<'_> {
                 (kind, c.request.lbn, c.request.count, owner, waited, positioning)
             });
             let list = PyList::new(py, each.collect::<Vec<_>>())?;
-            let at: usize = self.order.call1(py, (list, now.0))?.extract(py)?;
-            match at < waiting.len() {
-                true => Ok(at),
-                false => Err(fail(format!("order: expected an index below {}, found {at}", waiting.len()))),
+            let chosen = self.order.call1(py, (list, now.0))?;
+            let at = chosen.extract::<usize>(py).ok().filter(|at| *at < waiting.len());
+            match at {
+                Some(at) => Ok(at),
+                None => {
+                    let found = chosen.bind(py).repr()?;
+                    Err(fail(format!("order: expected an index below {}, found {found}", waiting.len())))
+                }
             }
         });
         chosen.unwrap_or_else(|e| {

@@ -1,14 +1,14 @@
 //! Sweeps: chunks of a grid's points for executors.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use headtime_study::grid::{Grid as Inner, Profiles};
-use headtime_study::sweep::{Chunk, Sweep as InnerSweep, on_threads};
+use headtime_study::sweep::{Chunk, Sweep as InnerSweep, SweepError, on_threads};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::fail;
+use crate::error::{WrongRowsError, fail};
 use crate::interrupt::watched;
 
 /// The points of a sweep.
@@ -86,7 +86,8 @@ impl Grid {
 /// A sweep with its rows in a directory.
 #[pyclass(module = "headtime._headtime")]
 pub(crate) struct Sweep {
-    inner: InnerSweep,
+    /// `None` when it was closed.
+    inner: Option<InnerSweep>,
     /// Parts that were set aside.
     #[pyo3(get)]
     damaged: Vec<String>,
@@ -98,47 +99,72 @@ impl Sweep {
     fn new(grid: &Grid, folder: PathBuf) -> PyResult<Sweep> {
         let (inner, damaged) = InnerSweep::open(grid.inner.clone(), &folder).map_err(fail)?;
         let damaged = damaged.iter().map(|d| format!("{}: {}", d.path.display(), d.why)).collect();
-        Ok(Sweep { inner, damaged })
+        Ok(Sweep { inner: Some(inner), damaged })
     }
 
     /// Takes the next points to run.
-    fn take(&mut self) -> Option<(u64, u64)> {
-        self.inner.take().map(|points| (points.start, points.end))
+    fn take(&mut self) -> PyResult<Option<(u64, u64)>> {
+        Ok(self.open()?.take().map(|points| (points.start, points.end)))
     }
 
     /// Takes points back from a worker that was lost.
-    fn give_back(&mut self, first: u64, end: u64) {
-        self.inner.give_back(&(first..end));
+    fn give_back(&mut self, first: u64, end: u64) -> PyResult<()> {
+        self.open()?.give_back(&(first..end));
+        Ok(())
+    }
+
+    /// Closes the directory: another sweep can run there. Rows that wait are written before, with
+    /// `flush`.
+    fn close(&mut self) {
+        self.inner = None;
     }
 
     /// Stores the rows of points that were taken.
     fn accept(&mut self, first: u64, end: u64, rows: &[u8], failed: u64, seconds: f64) -> PyResult<()> {
-        self.inner.accept_ipc(&(first..end), rows, failed, seconds).map_err(fail)
+        self.open()?.accept_ipc(&(first..end), rows, failed, seconds).map_err(|e| match e {
+            SweepError::Store(_) => fail(e),
+            SweepError::Rows { .. } | SweepError::Count { .. } | SweepError::Point { .. } => {
+                WrongRowsError::new_err(e.to_string())
+            }
+        })
     }
 
     /// Runs the rest on threads.
     fn on_threads(&mut self, py: Python<'_>, threads: usize, see: Py<PyAny>) -> PyResult<()> {
         let stop = AtomicBool::new(false);
-        let inner = &mut self.inner;
-        watched(py, &stop, || {
+        let inner = self.open()?;
+        let mut raised = None;
+        let ended = watched(py, &stop, || {
             on_threads(inner, threads, &stop, &mut |p| {
-                Python::attach(|py| {
-                    // A progress bar that fails ends no sweep.
-                    let _ = see.call1(py, (p.done, p.total, p.failed, p.per_second));
-                });
+                // An exception of the caller's function ends the sweep.
+                if raised.is_none()
+                    && let Err(e) = Python::attach(|py| see.call1(py, (p.done, p.total, p.failed, p.per_second)))
+                {
+                    raised = Some(e);
+                    stop.store(true, Ordering::Relaxed);
+                }
             })
-        })?
-        .map_err(fail)
+        })?;
+        match raised {
+            Some(e) => Err(e),
+            None => ended.map_err(fail),
+        }
     }
 
     /// Writes all rows that wait.
     fn flush(&mut self) -> PyResult<()> {
-        self.inner.flush().map_err(fail)
+        self.open()?.flush().map_err(fail)
     }
 
     /// Points done, all points, points that could not be run, points per second.
-    fn progress(&self) -> (u64, u64, u64, f64) {
-        let p = self.inner.progress();
-        (p.done, p.total, p.failed, p.per_second)
+    fn progress(&mut self) -> PyResult<(u64, u64, u64, f64)> {
+        let p = self.open()?.progress();
+        Ok((p.done, p.total, p.failed, p.per_second))
+    }
+}
+
+impl Sweep {
+    fn open(&mut self) -> PyResult<&mut InnerSweep> {
+        self.inner.as_mut().ok_or_else(|| fail("sweep: expected an open one, found one that was closed"))
     }
 }

@@ -119,6 +119,41 @@ def test_errors_have_file_and_line(tmp_path: Path) -> None:
         ht.Profile.from_toml(text, "p.toml")
 
 
+def test_numbers_of_numpy() -> None:
+    """As those of Python."""
+    numpy = pytest.importorskip("numpy")
+    ours = ht.simulate(seconds=numpy.float64(0.5), seed=numpy.uint64(7), until_scanned=numpy.bool_(False))
+    assert ours == ht.simulate(seconds=0.5, seed=7, until_scanned=False)
+    with pytest.raises(ht.HeadtimeError, match="seconds: expected a finite number, found nan"):
+        ht.simulate(seconds=float("nan"))
+
+
+def test_seeds_that_toml_has_not(command: Command) -> None:
+    """All 64 bits, as the command has them."""
+    for seed in (2**63, 2**64 - 1):
+        ours = ht.simulate(requests=50, seed=seed)
+        theirs = command.json("simulate", "--requests", 50, "--seed", seed)
+        assert ours.seed == theirs["seed"] == seed
+        assert ours.to_dict()["foreground"] == theirs["foreground"]
+    for seed in (-1, 2**64):
+        with pytest.raises(ht.HeadtimeError, match="seed: expected a whole number from 0 to 18446744073709551615"):
+            ht.simulate(requests=50, seed=seed)
+
+
+def test_a_profile_by_name() -> None:
+    """As of a drive."""
+    by_name = ht.simulate(profile="cheetah36es", requests=50)
+    assert by_name == ht.simulate(profile=ht.Profile("cheetah36es"), requests=50)
+    assert by_name != ht.simulate(profile="atlas10k", requests=50)
+
+
+def test_gaps_of_a_trace_are_before_or_after(tmp_path: Path) -> None:
+    """Nothing else."""
+    odd: Any = "x"
+    with pytest.raises(ht.HeadtimeError, match="gap: expected 'before' or 'after', found 'x'"):
+        ht.validate("atlas10k", tmp_path / "none", gap=odd)
+
+
 def test_one_row_per_request() -> None:
     """The rows have the times that the figures are made of."""
     r = ht.simulate(workload="random-4k:4", requests=70_000, requests_table=True)
@@ -183,6 +218,13 @@ def test_an_order_that_fails() -> None:
         ht.simulate(order=wrong, requests=100)
     with pytest.raises(ht.HeadtimeError, match="order: expected an index below"):
         ht.simulate(order=lambda waiting, now: len(waiting), requests=100)
+    for odd in (None, 0.5, -1, 10**30):
+
+        def returns(waiting: Any, now: int, odd: Any = odd) -> Any:
+            return odd
+
+        with pytest.raises(ht.HeadtimeError, match=f"order: expected an index below \\d+, found {odd}"):
+            ht.simulate(order=returns, requests=100)
     with pytest.raises(ht.HeadtimeError, match="order: a function"):
         ht.simulate(order=lambda waiting, now: 0, background="scan", requests=100)
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +189,114 @@ def test_another_grid_is_not_mixed_in(tmp_path: Path) -> None:
             ht.sweep(small, tmp_path / "b")
 
     ht.sweep(small, tmp_path / "b", executor=ThreadPoolExecutor(1), progress=again)
+
+
+SMALL: dict[str, Any] = {"scenario": {"requests": 10}, "grid": {"seed": [1, 2, 3, 4]}}
+
+
+class Broken(Executor):
+    """A pool whose processes are gone."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(BrokenExecutor("gone"))
+        return future
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes", ThreadPoolExecutor(1)])
+def test_an_exception_of_progress_ends_the_sweep(executor: Any, tmp_path: Path) -> None:
+    """And the directory is free then, though the exception, and with it the call's frame, is kept."""
+
+    def fail(p: ht.Progress) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as kept:
+        ht.sweep(SMALL, tmp_path, executor=executor, progress=fail, workers=1)
+    assert kept.tb is not None
+    assert len(rows(ht.sweep(SMALL, tmp_path))) == 4
+
+
+def test_a_broken_executor_leaves_the_directory_free(tmp_path: Path) -> None:
+    """Though its exception is kept."""
+    with pytest.raises(BrokenExecutor) as kept:
+        ht.sweep(SMALL, tmp_path, executor=Broken())
+    assert kept.tb is not None
+    assert len(rows(ht.sweep(SMALL, tmp_path))) == 4
+
+
+class Shifted(Executor):
+    """Runs other points than those that it was given."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        *grid, first, end = args
+        future: Future[Any] = Future()
+        other = 0 if first else 1
+        future.set_result(fn(*grid, other, other + end - first))
+        return future
+
+
+def test_rows_of_other_points_are_not_stored(tmp_path: Path) -> None:
+    """They are asked for again, five times at most."""
+    message = "rows of points 0 to 0: expected the row of point 0, found that of point 1"
+    with pytest.raises(ht.HeadtimeError, match=message):
+        ht.sweep(SMALL, tmp_path, executor=Shifted(), workers=1)
+    assert list(rows(ht.sweep(SMALL, tmp_path))["point"]) == [0, 1, 2, 3]
+
+
+class Other:
+    """Has the interface of an executor, but its futures are others."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return object()
+
+
+@pytest.mark.parametrize("executor", ["thread", 3, None, ThreadPoolExecutor, Other()])
+def test_wrong_executors_are_refused(executor: Any, tmp_path: Path) -> None:
+    """With what was expected."""
+    with pytest.raises(ht.HeadtimeError, match="executor: expected 'threads', 'processes' or a concurrent"):
+        ht.sweep(SMALL, tmp_path, executor=executor)
+
+
+def test_a_dask_client_is_no_executor(tmp_path: Path) -> None:
+    """The message says how to make one, also of a closed client."""
+    pytest.importorskip("distributed")
+    from distributed import Client
+
+    with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+        with pytest.raises(ht.HeadtimeError, match=r"headtime\.dask\.executor\(client\)"):
+            ht.sweep(SMALL, tmp_path, executor=client)
+    with pytest.raises(ht.HeadtimeError, match=r"headtime\.dask\.executor\(client\)"):
+        ht.sweep(SMALL, tmp_path, executor=client)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])
+def test_wrong_numbers_of_workers_are_refused(workers: Any, tmp_path: Path) -> None:
+    """With what was found."""
+    with pytest.raises(ht.HeadtimeError, match="workers: expected a whole number, 1 or more"):
+        ht.sweep(SMALL, tmp_path, workers=workers)
+
+
+def test_a_grid_of_something_else_is_refused() -> None:
+    """Neither a file's name nor tables."""
+    wrong: Any = {1: 2}
+    with pytest.raises(ht.HeadtimeError, match="Grid: expected a file's name"):
+        ht.Grid(wrong)
+    with pytest.raises(ht.HeadtimeError, match="expected names of tables, found 1"):
+        ht.sweep(wrong, "nowhere")
+
+
+def test_numbers_of_numpy() -> None:
+    """And arrays, whose repr() is no TOML."""
+    numpy = pytest.importorskip("numpy")
+    grid = ht.Grid(
+        scenario={"requests": numpy.int64(10), "seconds": numpy.float64(0.5)},
+        grid={"seed": numpy.arange(1, 4), "conservatism_us": [numpy.int32(5)]},
+    )
+    assert [p["seed"] for p in grid] == [1, 2, 3]
+    assert len(ht.Grid(grid={"seconds": numpy.linspace(0.1, 1, 5)})) == 5
+    for odd in (float("nan"), numpy.float64("inf")):
+        with pytest.raises(ht.HeadtimeError, match="grid.seconds: expected a finite number"):
+            ht.Grid(grid={"seconds": [odd]})
 
 
 @pytest.mark.parametrize(

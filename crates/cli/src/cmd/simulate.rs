@@ -1,5 +1,6 @@
 //! `headtime simulate`: runs a workload or a trace on a virtual drive.
 
+mod outputs;
 mod streams;
 
 use std::path::PathBuf;
@@ -47,6 +48,9 @@ pub struct Simulate {
     /// (docs/sweeps.md)
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     requests_out: Option<PathBuf>,
+    /// Replace existing files of --perfetto and --requests-out
+    #[arg(long)]
+    overwrite: bool,
 }
 
 /// Most requests in a Perfetto export: about what its viewer opens without delay.
@@ -57,6 +61,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let scenario = scenario(args)?;
     scenario.check().map_err(Failure::input)?;
     let name = scenario.disk.as_deref().unwrap_or(DEFAULT_DISK);
+    outputs::check(args, &scenario, name)?;
     let profile = drive::find(name).map_err(|e| match e {
         Failure::Input(why) => Failure::Input(scenario.fault_at("disk", why)),
         other => other,

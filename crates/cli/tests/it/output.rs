@@ -108,9 +108,41 @@ fn a_file_that_is_replaced_keeps_its_mode() {
     let path = there.file("head.json", "old");
     for mode in [0o600, 0o664] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        headtime(&["simulate", "--requests", "50", "--perfetto", &path]).ok();
+        headtime(&["simulate", "--requests", "50", "--perfetto", &path, "--overwrite"]).ok();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
     }
+}
+
+#[test]
+fn an_output_of_a_simulation_replaces_no_input_and_no_other_file_unasked() {
+    let there = Scratch::new("inputs");
+    let trace = there.file("t.csv", "0,R,0,8\n20,W,8,8\n");
+    let scenario = there.file("s.toml", "trace = \"t.csv\"\ntrace_format = \"csv\"\n");
+    let disk = there.file("d.toml", &headtime(&["profiles", "show", "atlas10k"]).ok());
+    let (hard, soft) = (there.path("hard"), there.path("soft"));
+    std::fs::hard_link(&trace, &hard).unwrap();
+    std::os::unix::fs::symlink("t.csv", &soft).unwrap();
+    let contents = |path: &String| std::fs::read(path).unwrap();
+    let before = [&trace, &scenario, &disk].map(contents);
+    for flag in ["--requests-out", "--perfetto"] {
+        for (output, what) in
+            [(&trace, "trace"), (&hard, "trace"), (&soft, "trace"), (&scenario, "scenario"), (&disk, "profile")]
+        {
+            let e = headtime(&["simulate", &scenario, "--disk", &disk, flag, output, "--overwrite"]).refused();
+            assert!(e.contains(&format!("{flag}: expected another file than the run's {what}")), "{output}: {e}");
+        }
+        let other = there.file("other", "kept");
+        let args = ["simulate", "--trace", &trace, "--trace-format", "csv", flag, &other];
+        let e = headtime(&args).refused();
+        assert!(e.contains("other: expected no file of this name, found one (--overwrite replaces it)"), "{e}");
+        assert_eq!(contents(&other), b"kept");
+        headtime(&[&args[..], &["--overwrite"]].concat()).ok();
+        assert_ne!(contents(&other), b"kept");
+    }
+    let new = there.path("new");
+    let e = headtime(&["simulate", "--requests", "5", "--perfetto", &new, "--requests-out", &new]).refused();
+    assert!(e.contains("--requests-out: expected another file than --perfetto"), "{e}");
+    assert_eq!([&trace, &scenario, &disk].map(contents), before);
 }
 
 #[test]

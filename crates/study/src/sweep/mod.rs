@@ -10,6 +10,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use arrow_schema::ArrowError;
 
 use crate::grid::Grid;
@@ -39,7 +41,20 @@ pub enum SweepError {
         /// Why.
         source: ArrowError,
     },
-    /// A worker sent rows of other points.
+    /// A worker sent the row of another point.
+    #[error(
+        "rows of points {} to {}: expected the row of point {expected}, found that of point {found}",
+        points.start, points.end.max(1) - 1
+    )]
+    Point {
+        /// The points.
+        points: Range<u64>,
+        /// The point whose row comes next.
+        expected: u64,
+        /// The row's point.
+        found: u64,
+    },
+    /// A worker sent more or fewer rows than points.
     #[error("rows of points {} to {}: expected one row each, found {found}", points.start, points.end.max(1) - 1)]
     Count {
         /// The points.
@@ -179,6 +194,11 @@ impl Sweep {
     ) -> Result<(), SweepError> {
         let fail = |source| SweepError::Rows { points: taken.clone(), source };
         let rows = Chunk::rows_from_ipc(&self.grid, bytes).map_err(fail)?;
+        // The first column is the point's number.
+        let numbers = rows.column(0).as_primitive::<UInt64Type>().values();
+        if let Some((expected, found)) = (taken.start..).zip(numbers).find(|(expected, found)| expected != *found) {
+            return Err(SweepError::Point { points: taken.clone(), expected, found: *found });
+        }
         let points = taken.start..(taken.start + rows.num_rows() as u64).min(taken.end);
         self.accept(taken, Chunk { points, rows, failed, seconds })
     }

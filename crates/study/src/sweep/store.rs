@@ -263,7 +263,8 @@ fn read_part(path: &Path, checksum: u64, grid: &Grid) -> Result<(Ranges, u64), S
         for found in batch.column(0).as_primitive::<UInt64Type>().values() {
             match expected.next() {
                 Some(point) if point == *found => {}
-                other => return Err(format!("expected the row of point {other:?}, found that of {found}")),
+                Some(point) => return Err(format!("expected the row of point {point}, found that of point {found}")),
+                None => return Err(format!("expected no more rows, found that of point {found}")),
             }
         }
     }
