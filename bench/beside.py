@@ -102,7 +102,8 @@ def beside(command, uri):
 
 def row(name, mib, took, alone, had, right):
     rate, loss, tail = mib * 1.048576 / took, 1 - had[0] / alone[0], had[1] / alone[1] - 1
-    print(f"{name:<8}{rate:>8.1f} MB/s  fio alone {alone[0]:.1f}/s, p99 {alone[1]:.1f} ms; beside {had[0]:.1f}/s", end="")
+    print(f"{name:<8}{rate:>8.1f} MB/s  fio alone {alone[0]:.1f}/s, p99 {alone[1]:.1f} ms;", end=" ")
+    print(f"beside {had[0]:.1f}/s", end="")
     print(f" ({-loss:+.1%}), p99 {had[1]:.1f} ms ({tail:+.1%}); {'right' if right else 'WRONG'}")
     return {"what": name, "mb_s": rate, "seconds": took, "alone": alone, "beside": had, "loss": loss, "right": right}
 

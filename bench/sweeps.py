@@ -127,7 +127,8 @@ def main():
             headtime.sweep(warm, pathlib.Path(at) / "warm", executor=executor, workers=WORKERS, progress=False)
             killer = Killer(victim if args.kill else None)
             began = time.monotonic()
-            result = headtime.sweep(points, pathlib.Path(at) / "rows", executor=executor, workers=WORKERS, progress=killer)
+            out = pathlib.Path(at) / "rows"
+            result = headtime.sweep(points, out, executor=executor, workers=WORKERS, progress=killer)
             took = time.monotonic() - began
             table = rows(result)
         first = table if first is None else first
@@ -143,8 +144,10 @@ def main():
         json.dump({"workers": WORKERS, "plain_points_s": [before, after], "engines": found}, sys.stdout)
         print()
     else:
-        print(f"{WORKERS} workers, {args.requests} requests a point; plain: {before:.1f} points/s before, {after:.1f} after")
-        print(f"{'engine':<12}{'points/s':>10}{'overhead':>10}{'same rows':>11}  {'a worker killed' if args.kill else ''}")
+        print(f"{WORKERS} workers, {args.requests} requests a point;", end=" ")
+        print(f"plain: {before:.1f} points/s before, {after:.1f} after")
+        heading = f"{'engine':<12}{'points/s':>10}{'overhead':>10}{'same rows':>11}"
+        print(heading + ("  a worker killed" if args.kill else ""))
         for r in found:
             killed = ("yes" if r["killed"] else "no") if args.kill else ""
             same = "yes" if r["same_rows"] else "NO"

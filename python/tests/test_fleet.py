@@ -49,7 +49,8 @@ def test_a_small_fleet(tmp_path: Path, command: Command) -> None:
 
 def test_failures_from_daily_states(tmp_path: Path) -> None:
     """The rate of made-up drives is found again, and the example's file is what the script writes."""
-    script, example = ROOT / "examples/fleet/synthetic_drive_stats.py", ROOT / "examples/fleet/synthetic-drive-stats.csv"
+    fleet = ROOT / "examples/fleet"
+    script, example = fleet / "synthetic_drive_stats.py", fleet / "synthetic-drive-stats.csv"
 
     def written(*args: object) -> str:
         run = subprocess.run([sys.executable, script, *map(str, args)], capture_output=True, text=True, check=True)

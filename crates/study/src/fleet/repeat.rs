@@ -19,7 +19,7 @@ use headtime_sim::workload::{Ask, READER, Refusals, StreamCall, Target, Workload
 const LEAST_REQUESTS: u64 = 8_000;
 /// Or after this time, at loads at which they leave most of the drive.
 pub(super) const LEAST_SECONDS: u64 = 300;
-/// So many requests wait only at a saturated drive: they are more than ten seconds of its work.
+/// Queue length from which a drive is saturated: more than ten seconds of its work.
 const MOST_WAITING: u64 = 2_000;
 
 /// Clients and a reader: counts the clients' requests, and lets the reader, whose disk is many
