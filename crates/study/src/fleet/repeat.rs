@@ -18,7 +18,7 @@ use headtime_sim::workload::{Ask, READER, Refusals, StreamCall, Target, Workload
 /// error is a few times as large on a drive that is almost saturated.
 const LEAST_REQUESTS: u64 = 8_000;
 /// Or after this time, at loads at which they leave most of the drive.
-pub(super) const LEAST_SECONDS: u64 = 300;
+pub(super) const LEAST_SECONDS: u64 = 3_000;
 /// Queue length from which a drive is saturated: more than ten seconds of its work.
 const MOST_WAITING: u64 = 2_000;
 

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headtime_disk::profile::builtin;
+use headtime_study::fleet::disk::{Policy, rates, small};
 use headtime_study::fleet::run::{Outcome, PolicyOutcome, RunError, run};
 use headtime_study::fleet::study::Study;
 
@@ -38,6 +39,18 @@ fn figures_of_a_small_drive_do_not_depend_on_the_seed() {
         assert!(fast.highest_load >= 60.0, "{}", fast.highest_load);
         assert_eq!(o.warnings().len(), usize::from(fast.drives_above > 0));
     }
+}
+
+/// At two requests a second a scan has sixty of them. With no more, the mean response depends on the
+/// seed by a tenth and more.
+#[test]
+fn a_light_load_is_measured_over_enough_requests() {
+    let drive = small(&builtin("hitachi-7k1000c").unwrap()).unwrap();
+    let mean = |seed| rates(&drive, 400.0, Policy::Fast, 2.0, seed, &AtomicBool::new(false)).unwrap().mean_ms;
+    let found = [1, 2, 3, 4].map(mean);
+    println!("{found:?}");
+    let (least, most) = found.iter().fold((f64::MAX, 0.0), |(l, m): (f64, f64), v| (l.min(*v), m.max(*v)));
+    assert!(least > 0.0 && most < 1.08 * least, "{found:?}");
 }
 
 #[test]
