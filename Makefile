@@ -77,7 +77,8 @@ check: purity width ## Formatting, lints, purity, widths, documentation, package
 	@$(MAKE) --no-print-directory package
 	@python3 tools/planted.py --check
 	@python3 tools/cycles.py
-	@python3 -B -m doctest bench/*.py bench/peers/*.py
+	@python3 -B -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py bench/peers/*.py
+	@python3 -B -m doctest $$(grep -l '>>> ' bench/*.py bench/peers/*.py)
 	@echo "make check: formatting, lints, purity, widths, documentation, packages, planted faults, imports and scripts are in order"
 
 # The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one
