@@ -232,11 +232,11 @@ fn one(run: &Run, profile: &Profile, scene: Scene) -> Result<Ran, RunError> {
     let longest = if scene == Scene::All { run.length(20_000, SHORT_RUN_S) } else { SHORT_RUN_S };
     let until = Some(Time::ZERO + Dur::from_secs(longest));
     let limits = Limits { until, until_scanned: scene == Scene::All, ..Limits::default() };
-    let mut watch = Watch::default();
+    let mut watch = (Watch::default(), run.stop_within());
     let stats = simulation.run_with(&mut *load, &mut *scan, limits, None, &mut watch);
     let stats = stats.map_err(|e| failed(&SPEC, e))?;
     let starts = suite.0.borrow().account(who).starts;
-    Ok(Ran { stats, watch, starts })
+    Ok(Ran { stats, watch: watch.0, starts })
 }
 
 /// A suite whose accounts are read after the run that owns it.

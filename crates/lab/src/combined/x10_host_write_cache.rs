@@ -175,7 +175,8 @@ fn measure(run: &Run, profile: &Profile, way: &Way, load: &GroupSpec) -> Result<
     let background: &mut dyn Background = if way.fills { &mut scan } else { &mut Nothing };
     let until = Time::ZERO + Dur::from_secs(run.length(600, 120));
     let limits = Limits { until: Some(until), ..Limits::default() };
-    let stats = simulation.run_with(&mut load, background, limits, None, &mut ()).map_err(|e| fail(&e))?;
+    let stats =
+        simulation.run_with(&mut load, background, limits, None, &mut run.stop_within()).map_err(|e| fail(&e))?;
     run.progress.advance(1);
     Ok(measured(&stats, profile.sector_bytes))
 }

@@ -238,13 +238,14 @@ impl Scan {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         let scanned = match *kept {
             Some(scanned) => scanned,
-            None => *kept.insert(self.measure_now(spec, run.seed)?),
+            None => *kept.insert(self.measure_now(spec, run)?),
         };
         run.progress.advance(1);
         Ok(scanned)
     }
 
-    fn measure_now(&self, spec: &Spec, seed: u64) -> Result<Scanned, RunError> {
+    fn measure_now(&self, spec: &Spec, run: &Run) -> Result<Scanned, RunError> {
+        let seed = run.seed;
         let mut filled = ScanRun::new(spec, self.drive, self.order, self.load.group(), seed)?;
         filled.profile = self.profile(spec)?;
         filled.noise = self.noise;
@@ -266,11 +267,11 @@ impl Scan {
         };
         let media_mb_s = filled.simulation(spec)?.media_bytes_per_second() / 1e6;
         let model = Model::new(&filled.profile).map_err(|e| failed(spec, e))?;
-        let mut bound = self.bounded.then(|| GapBound::new(model));
+        let mut watch = (self.bounded.then(|| GapBound::new(model)), run.stop_within());
         let capacity = filled.capacity(spec)?;
-        let (stats, jobs) = filled.run(spec, self.readers.jobs(capacity, self.unit), &mut bound)?;
+        let (stats, jobs) = filled.run(spec, self.readers.jobs(capacity, self.unit), &mut watch)?;
         let scanned = scanned(&stats, &jobs, self.readers.wanted(capacity), filled.profile.sector_bytes, media_mb_s);
-        Ok(Scanned { bound: bound.map_or_else(Bound::default, |b| *b.bound()), ..scanned })
+        Ok(Scanned { bound: watch.0.map_or_else(Bound::default, |b| *b.bound()), ..scanned })
     }
 }
 
@@ -337,10 +338,11 @@ mod tests {
 
     #[test]
     fn measured_noise_makes_as_many_requests_late_and_early_as_the_paper_saw() {
+        let run = Run { seed: 4, quick: true, progress: &Unwatched };
         let mut late = Vec::new();
         for noise in [DriveNoise::Profile, DriveNoise::Measured] {
             let scan = Scan::new("atlas10k", 8, Order::Fcfs, Window::First(200));
-            let alone = Scan { noise, ..scan }.measure_now(FAKE.spec, 4).unwrap();
+            let alone = Scan { noise, ..scan }.measure(FAKE.spec, &run).unwrap();
             late.push((100.0 * alone.extra_turns, 100.0 * alone.early_turns));
         }
         assert!(late[0].0 < 0.5 && late[0].1 < 0.5, "{late:?}");

@@ -4,7 +4,9 @@ pub mod registry;
 pub mod report;
 pub mod runner;
 
+use headtime_disk::{Command, Time};
 use headtime_plot::Chart;
+use headtime_sim::observe::Observer;
 
 /// A condition on one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,13 +112,38 @@ impl Run<'_> {
     pub(crate) fn length(&self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }
     }
+
+    /// An observer of a long simulation: it ends the experiment within a step if the runs are to
+    /// end.
+    pub(crate) fn stop_within(&self) -> StopWithin<'_> {
+        StopWithin { progress: self.progress, commands: 0 }
+    }
+}
+
+/// Asks now and then whether the runs are to end.
+pub(crate) struct StopWithin<'a> {
+    progress: &'a dyn Progress,
+    commands: u32,
+}
+
+/// Commands between two questions: some 10 ms of simulation.
+const ASK_AFTER: u32 = 1024;
+
+impl Observer for StopWithin<'_> {
+    fn issued(&mut self, _command: &Command, _now: Time) {
+        self.commands += 1;
+        if self.commands.is_multiple_of(ASK_AFTER) {
+            // The runner ends the experiment where it reports progress.
+            self.progress.advance(0);
+        }
+    }
 }
 
 /// A watcher of progress.
 pub trait Progress: Sync {
     /// Reports further completed steps, of those that [`crate::runner::steps`] announces.
     fn advance(&self, steps: u64);
-    /// Returns whether the runs are to end now. It is asked after every step.
+    /// Returns whether the runs are to end now. It is asked after every step, and within long ones.
     fn stops(&self) -> bool {
         false
     }

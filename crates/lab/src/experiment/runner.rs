@@ -259,7 +259,10 @@ fn judge(
 pub(crate) mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use headtime_sched::Order;
+
     use super::*;
+    use crate::common::scans::{Scan, Window};
     use crate::experiment::{Cell, Check, Experiment, Length, Table, Test, Unwatched};
 
     /// An experiment whose results are determined by its seed.
@@ -378,6 +381,35 @@ pub(crate) mod tests {
         // Before the first one, and never.
         assert!(run(&selected[1..], &options, &Until(AtomicU64::new(0), 0)).is_err());
         assert!(run(&selected[1..], &options, &Until(AtomicU64::new(0), 3)).is_ok());
+    }
+
+    /// A watcher that stops the runs after a number of calls.
+    struct Calls(AtomicU64, u64);
+
+    impl Progress for Calls {
+        fn advance(&self, _steps: u64) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn stops(&self) -> bool {
+            self.0.load(Ordering::Relaxed) >= self.1
+        }
+    }
+
+    /// An experiment whose one step is a simulation of four virtual years.
+    static LONG: Experiment = Experiment { spec: &SPEC, steps: 1, run: scan };
+
+    fn scan(run: &Run) -> Result<Findings, RunError> {
+        Scan::new("atlas10k", 8, Order::Sptf, Window::First(4 * 31_557_600)).measure(&SPEC, run)?;
+        invent(run)
+    }
+
+    #[test]
+    fn a_stop_ends_an_experiment_within_a_simulation() {
+        let options = Options { seeds: vec![1], quick: false };
+        let watcher = Calls(AtomicU64::new(0), 3);
+        let e = run(&[Selected::whole(&LONG)], &options, &watcher).unwrap_err();
+        assert_eq!((e.to_string().as_str(), watcher.0.into_inner()), ("T1: stopped", 3));
     }
 
     #[test]
