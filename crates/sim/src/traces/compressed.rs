@@ -1,9 +1,10 @@
 //! Files that may be compressed: what they are is seen at their beginning, whatever their name.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 
 /// A file's text.
@@ -15,18 +16,71 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// A zstd file may begin with frames to be skipped: 0x184d2a50 to 0x184d2a5f.
 const ZSTD_SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
+/// What programs of Windows write before text in UTF-8.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Returns a file's text.
+/// Returns a file's text, without a byte-order mark.
 pub(super) fn open(file: File) -> io::Result<Input> {
+    let mut text = decompressed(file)?;
+    if text.fill_buf()?.starts_with(&BYTE_ORDER_MARK) {
+        text.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok(text)
+}
+
+fn decompressed(file: File) -> io::Result<Input> {
     let mut file = BufReader::with_capacity(BUFFER, file);
     let begins = file.fill_buf()?;
     if begins.starts_with(&GZIP) {
-        return Ok(Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))));
+        return Ok(Box::new(BufReader::with_capacity(BUFFER, Members { input: Some(file), member: None })));
     }
     if begins.starts_with(&ZSTD) || (begins.len() > 3 && begins[1..4] == ZSTD_SKIPPED && begins[0] >> 4 == 5) {
         return Ok(Box::new(BufReader::with_capacity(BUFFER, Frames { input: Some(file), frame: None })));
     }
     Ok(Box::new(file))
+}
+
+/// The members of a gzip file one after another, as of files that were joined. Zeros behind the
+/// last one are passed over, as gzip does: they fill a block of a tape or an archive.
+struct Members {
+    input: Option<BufReader<File>>,
+    member: Option<GzDecoder<BufReader<File>>>,
+}
+
+impl Read for Members {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(member) = &mut self.member {
+                let read = member.read(buffer).map_err(|why| damaged("gzip", why))?;
+                if read > 0 || buffer.is_empty() {
+                    return Ok(read);
+                }
+                self.input = self.member.take().map(GzDecoder::into_inner);
+            }
+            let Some(mut input) = self.input.take() else { return Ok(0) };
+            let before = skip_zeros(&mut input)?;
+            match (input.fill_buf()?.is_empty(), before) {
+                (true, _) => return Ok(0),
+                (false, 0) => self.member = Some(GzDecoder::new(input)),
+                (false, _) => return Err(damaged("gzip", "data behind the zeros at its end")),
+            }
+        }
+    }
+}
+
+/// Passes over zeros; returns their number.
+fn skip_zeros(input: &mut impl BufRead) -> io::Result<usize> {
+    let mut all = 0;
+    loop {
+        let bytes = input.fill_buf()?;
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        let others = zeros < bytes.len();
+        input.consume(zeros);
+        all += zeros;
+        if others || zeros == 0 {
+            return Ok(all);
+        }
+    }
 }
 
 /// The frames of a zstd file one after another: tools that compress in parallel write several.
@@ -35,15 +89,16 @@ struct Frames {
     frame: Option<StreamingDecoder<BufReader<File>, ruzstd::decoding::FrameDecoder>>,
 }
 
-fn damaged(why: impl ToString) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why.to_string())
+/// An error in compressed data, with what its decoder found.
+fn damaged(format: &str, why: impl Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("expected {format} data, found it damaged or cut off ({why})"))
 }
 
 impl Read for Frames {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             if let Some(frame) = &mut self.frame {
-                let read = frame.read(buffer)?;
+                let read = frame.read(buffer).map_err(|why| damaged("zstd", why))?;
                 if read > 0 || buffer.is_empty() {
                     return Ok(read);
                 }
@@ -59,12 +114,12 @@ impl Read for Frames {
                 input.read_exact(&mut head)?;
                 let length = u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
                 if io::copy(&mut (&mut input).take(length), &mut io::sink())? < length {
-                    return Err(damaged("a frame to be skipped ends early"));
+                    return Err(damaged("zstd", "a frame to be skipped ends early"));
                 }
                 self.input = Some(input);
                 continue;
             }
-            self.frame = Some(StreamingDecoder::new(input).map_err(damaged)?);
+            self.frame = Some(StreamingDecoder::new(input).map_err(|why| damaged("zstd", why))?);
         }
     }
 }
@@ -111,6 +166,18 @@ mod tests {
         let frames = [skipped.clone(), zstd(a), skipped, zstd(b)].concat();
         assert_eq!(read("zst2", &frames).unwrap(), text);
         assert!(read("empty", b"").unwrap().is_empty());
+        for zeros in [1, 512, BUFFER, 3 * BUFFER + 1] {
+            assert_eq!(read("zeros", &[gzip(&text), vec![0; zeros]].concat()).unwrap(), text, "{zeros}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_text() {
+        let text = b"1 2\n".to_vec();
+        let marked = [&BYTE_ORDER_MARK[..], &text].concat();
+        for bytes in [marked.clone(), gzip(&marked), zstd(&marked)] {
+            assert_eq!(read("mark", &bytes).unwrap(), text);
+        }
     }
 
     #[test]
@@ -123,5 +190,9 @@ mod tests {
             let after = [&whole[..], b"and more"].concat();
             assert!(read(&format!("after-{name}"), &after).is_err(), "{name}: bytes behind it");
         }
+        let zeros_between = [gzip(&text), vec![0; 3], gzip(&text)].concat();
+        assert!(read("between", &zeros_between).is_err());
+        let e = read("bad", &zstd(&text)[..20]).unwrap_err().to_string();
+        assert!(e.starts_with("expected zstd data, found it damaged or cut off ("), "{e}");
     }
 }
