@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -79,6 +80,10 @@ class Profile:
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r}: {self.title})"
+
+    def __reduce__(self) -> tuple[Callable[[str], Profile], tuple[str]]:
+        # Processes of a pool receive the profile itself: a file need not exist on their machine.
+        return Profile.from_toml, (self.to_toml(),)
 
 
 def _raw(profile: Profile | str | PathLike[str]) -> _headtime.Profile:

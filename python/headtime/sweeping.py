@@ -58,6 +58,15 @@ class Grid:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self.point(i) for i in range(len(self)))
 
+    def __reduce__(self) -> tuple[Callable[[str, str, str], Grid], tuple[str, str, str]]:
+        return _grid, (self._raw.text, self._raw.file, self._raw.folder)
+
+
+def _grid(text: str, file: str, folder: str) -> Grid:
+    grid = Grid.__new__(Grid)
+    grid._raw = _headtime.Grid(text, file, folder)
+    return grid
+
 
 @dataclass(frozen=True)
 class Progress:

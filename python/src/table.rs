@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
+
+use crate::error::fail;
 
 /// A table, as batches of rows.
 #[pyclass(frozen, module = "headtime._headtime")]
@@ -24,6 +28,25 @@ impl Table {
 impl Table {
     fn __len__(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// A pickled table is a stream in Arrow's IPC format.
+    fn __reduce__<'py>(slf: &Bound<'py, Table>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let batches = &slf.get().batches;
+        let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).map_err(fail)?;
+        batches.iter().try_for_each(|batch| writer.write(batch)).map_err(fail)?;
+        let bytes = writer.into_inner().map_err(fail)?;
+        Ok((slf.get_type().getattr("_from_stream")?, (PyBytes::new(slf.py(), &bytes),)))
+    }
+
+    #[staticmethod]
+    fn _from_stream(bytes: &[u8]) -> PyResult<Table> {
+        let batches = StreamReader::try_new(bytes, None).and_then(Iterator::collect).map_err(fail)?;
+        let batches: Vec<RecordBatch> = batches;
+        if batches.is_empty() {
+            return Err(fail("a table: expected at least one batch of rows, found none"));
+        }
+        Ok(Table::new(batches))
     }
 
     #[getter]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from conftest import Command
 from hypothesis import given, settings
@@ -26,6 +29,20 @@ def test_profiles(tmp_path: Path, command: Command) -> None:
     path.write_text(ht.Profile("atlas10k").to_toml())
     assert ht.Profile(path).title == ht.Profile("atlas10k").title
     assert ht.Profile("atlas10k").title in command("profiles", "show", path)
+
+
+def test_what_is_sent_to_other_processes_is_the_same_there() -> None:
+    """Profiles, grids, results with their records and errors can be pickled and copied."""
+    profile = pickle.loads(pickle.dumps(ht.Profile("hitachi-7k1000c")))
+    assert profile.to_toml() == ht.Profile("hitachi-7k1000c").to_toml()
+    grid = copy.deepcopy(ht.Grid(scenario={"requests": 10}, grid={"order": ["sptf", "fcfs"], "seed": [1, 2]}))
+    assert list(pickle.loads(pickle.dumps(grid))) == list(grid) and len(grid) == 4
+    result = ht.simulate(profile=profile, requests=10, requests_table=True)
+    again = pickle.loads(pickle.dumps(result))
+    assert again.to_dict() == result.to_dict()
+    assert pa.table(again.requests).equals(pa.table(result.requests))
+    error = pickle.loads(pickle.dumps(ht.HeadtimeError("grid.toml:3: no")))
+    assert isinstance(error, ht.HeadtimeError) and str(error) == "grid.toml:3: no"
 
 
 @settings(max_examples=50, deadline=None)
