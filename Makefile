@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe plot
 
-.PHONY: demo test soak planted fuzz python tools check purity width package bench reproduce
+.PHONY: demo test soak planted fuzz python python-packages python-tests tools check purity width package bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --profile demo --locked -p headtime --no-default-features -- demo
@@ -20,6 +20,11 @@ test: tools ## Run every test
 	if [ ! -d "$${HEADTIME_DATA:-../shared/data}/startup" ]; then \
 	    echo "skipped: startup_recorded: no recorded starts here (HEADTIME_DATA is the directory above startup/)" >>"$$skipped"; \
 	fi && \
+	if $(MAKE) --no-print-directory python-packages; then \
+	    $(MAKE) --no-print-directory python-tests; \
+	else \
+	    echo "skipped: the Python package's tests: no packages from PyPI (above)" >>"$$skipped"; \
+	fi && \
 	if [ -s "$$skipped" ]; then \
 	    echo "make test: every test that ran passed; these did not run:"; sort -u "$$skipped"; \
 	else \
@@ -28,13 +33,18 @@ test: tools ## Run every test
 
 PYTHON ?= python3
 VENV := $(CURDIR)/target/python
-python: ## Build the Python package, install it and what its tests need (PyPI) into target/python, and run its tests
+python: python-packages python-tests ## Build the Python package, install it and what its tests need (PyPI) into target/python, and run its tests
+
+python-packages:
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@echo "make python: installs python/requirements.txt into target/python"
+	@echo "installs python/requirements.txt into target/python"
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements.txt
+
+python-tests:
 	@$(CARGO) build --locked --quiet -p headtime
 	@cd python && VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --quiet --locked
-	@cd python && $(VENV)/bin/mypy && $(VENV)/bin/python -m pytest -q
+	@cd python && $(VENV)/bin/mypy && \
+	    HEADTIME=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/headtime $(VENV)/bin/python -m pytest -q
 
 MINUTES ?= 60
 soak: ## Simulate whole servers for MINUTES; a failure prints its seed, and HEADTIME_SEED=N runs it again
