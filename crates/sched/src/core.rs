@@ -236,6 +236,7 @@ impl Core {
             self.hits.moved = now;
         }
         let prediction = self.predictor.completed(&self.model, command, outcome, now);
+        self.model.cache.same_track_prefetch_delays |= self.predictor.shows_unknown_habit();
         if let Some(p) = &prediction {
             self.commit.completed(p);
         }

@@ -98,6 +98,9 @@ pub(crate) struct Flight {
     pub background: bool,
     /// The drive's read-ahead after it.
     pub reads_on: Option<ReadsOn>,
+    /// The same on a drive that reads a track to its end after a second read there, where the
+    /// profile says that this one does not.
+    pub might_read_on: Option<ReadsOn>,
     /// The media is done with it, since a later command has completed; only the bus is not.
     pub passed: bool,
     /// As predicted when it was sent; `None` when the head was not known.
@@ -137,6 +140,7 @@ impl Flight {
             sequential: false,
             background: false,
             reads_on: None,
+            might_read_on: None,
             passed: false,
             predicted: None,
             latency: Dur::ZERO,

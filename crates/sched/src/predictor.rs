@@ -16,6 +16,7 @@
 //! predicted to hit and completes as late as from the media has moved the head like any other.
 
 mod cache;
+mod unknown_habit;
 
 use std::collections::VecDeque;
 
@@ -26,6 +27,7 @@ use crate::classify::CLOSE;
 use crate::flight::{Flight, Known, Served};
 use crate::overheads::{asked, off_bus};
 use crate::request::{Prediction, Surprise};
+use unknown_habit::UnknownHabit;
 
 /// A command that takes longer than this hangs, or the drive repeatedly retries to read something.
 const OVERDUE: Dur = Dur::from_ms(250);
@@ -36,6 +38,7 @@ pub struct Predictor {
     known: Known,
     flights: VecDeque<Flight>,
     cached: CacheModel,
+    unknown_habit: UnknownHabit,
     resyncs: bool,
 }
 
@@ -52,6 +55,7 @@ impl Predictor {
             },
             flights: VecDeque::with_capacity(max_outstanding),
             cached: CacheModel::new(model),
+            unknown_habit: UnknownHabit::default(),
             resyncs: true,
         }
     }
@@ -166,6 +170,13 @@ impl Predictor {
         self.last().sure && (reads_on || self.cached.holds_block(model, lbn))
     }
 
+    /// Returns whether completions showed that the drive reads a track to its end after a second
+    /// read there, which its profile does not say.
+    #[inline]
+    pub fn shows_unknown_habit(&self) -> bool {
+        self.unknown_habit.is_shown()
+    }
+
     /// Returns whether a command is long overdue.
     pub fn is_overdue(&self, now: Time) -> bool {
         self.flights.front().is_some_and(|f| now.saturating_since(f.sent) > OVERDUE)
@@ -236,6 +247,9 @@ impl Predictor {
             (Some(_), Outcome::Ok) if at == 0 => {
                 let ended = flight.ended(model, now);
                 prediction = flight.compare(model, ended);
+                if !model.cache.same_track_prefetch_delays {
+                    self.unknown_habit.completed(model, &self.known, flight, prediction.as_ref());
+                }
                 let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
                 if prediction.is_some_and(|p| p.surprise == Surprise::None)
                     && kind.is_read()
@@ -398,7 +412,9 @@ fn through_cache(
             flight.latency = access.latency;
             let (segment, reads_on) = cached.missed(model, flight.command, place, &access, known.sure);
             flight.segment = Some(segment);
-            if reads_on.is_some() {
+            if !model.cache.same_track_prefetch_delays {
+                flight.might_read_on = reads_on;
+            } else if reads_on.is_some() {
                 flight.reads_on = reads_on;
                 flight.follow(model, known);
             }

@@ -83,12 +83,13 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
             match made {
                 Err(e @ (AppError::Lost(_) | AppError::Client(_))) if left > 0 && !*stop.borrow() => {
                     left -= 1;
-                    screen::note(&format!("{e}; beginning anew"));
                     // The server may be restarting.
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     plan.restart = true;
                     // The deadline is that of the command, and not of each attempt.
                     plan.job.floor = floor.of_step(began.elapsed(), 1, 1);
+                    let until = plan.job.floor.within.map(|left| format!(", {} s before the deadline", left.as_secs()));
+                    screen::note(&format!("{e}; beginning anew{}", until.unwrap_or_default()));
                 }
                 made => return made,
             }

@@ -275,6 +275,19 @@ fn ctrl_c_ends_at_once_what_waits_for_a_server_that_says_nothing() {
     }
 }
 
+/// Without a server each attempt ends at once, and the next one begins a second later.
+#[test]
+fn the_deadline_of_a_backup_is_that_of_the_command_however_often_it_begins_anew() {
+    let dir = scratch("retry");
+    let (status, _, err) = run(dir.path(), &["backup", "image", "--retry", "3", "--done-by", "1h"]);
+    let left = |line: &str| line.split_once("beginning anew, ")?.1.split_once(" s before")?.0.parse::<u64>().ok();
+    let left: Vec<u64> = err.lines().filter_map(left).collect();
+    assert_eq!((status, left.len()), (Some(2), 3), "{err}");
+    assert!(left[0] < 3600 && left.windows(2).all(|w| w[0] > w[1]) && left[2] > 3500, "{left:?}");
+    let (_, _, err) = run(dir.path(), &["backup", "image", "--retry", "1"]);
+    assert!(err.contains("beginning anew\n"), "{err}");
+}
+
 /// The nice value of a process: field 19 of its status line.
 fn nice_of(pid: u32) -> i32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();

@@ -26,11 +26,17 @@ const PLANNER_NOTE: &str = "\
     in the electronics is as it is. The unit is what a scan of the whole real drive takes when nothing is said; on \
     the Atlas 10K it is 4 KiB. The modern drives' write-back caches are switched off: with one on, the drive moves \
     its arm when it sees fit, and no planner gets to fill anything (S13). What the foreground loses with each is in \
-    the table.";
+    the table. On average its p99 on the Atlas 10K is that with \
+    Angle-EP-Greedy, the fastest of the four (0.05% above it; from 0.4% below to 0.5% above with six seeds), which \
+    the check does not allow; on the drives of 1 TB and of 20 TB it is 1.0% and 0.7% above (one seed), 0.8% above \
+    that without a scan.";
 
-const RULE: &str = "at least 20% less time than the best of the papers' four";
-const CHECKS: [Check; 1] =
-    [Check { what: "less time than the best of the four", unit: "%", test: Test::AtLeast(20.0) }];
+const RULE: &str =
+    "at least 20% less time than the best of the papers' four, p99 of the foreground no higher than with it";
+const CHECKS: [Check; 2] = [
+    Check { what: "less time than the best of the four", unit: "%", test: Test::AtLeast(20.0) },
+    Check { what: "p99 of the foreground above that with the best of the four", unit: "%", test: Test::AtMost(0.0) },
+];
 
 /// A claim of this experiment.
 const fn claim(id: &'static str, claim: &'static str) -> Claim {
@@ -76,7 +82,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             write_through: true,
             ..Scan::new(drive, unit, Order::SptfSw(60), Window::Whole(MOST_SECONDS))
         };
-        let mut least = f64::INFINITY;
+        let (mut least, mut most_p99) = (f64::INFINITY, f64::NEG_INFINITY);
         for nth in 0..SEEDS {
             let seed = run.seed * SEEDS + nth;
             let run = &Run { seed, ..*run };
@@ -87,17 +93,20 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             let scans = Algorithm::ALL.into_iter().map(scanned).collect::<Result<Vec<_>, _>>()?;
             // A scan that did not end counts with the time limit; with two such scans neither
             // is faster.
-            let seconds = |ours: bool| {
-                let of = scans.iter().filter(|s| (s.0 == Algorithm::Headtime.name()) == ours);
-                of.map(|s| s.1.seconds()).fold(MOST_SECONDS as f64, f64::min)
+            let seconds = |s: &Scanned| s.seconds().min(MOST_SECONDS as f64);
+            let best = |ours: bool| {
+                let of = scans.iter().map(|s| (s.0 == Algorithm::Headtime.name(), &s.1)).filter(|s| s.0 == ours);
+                of.map(|s| s.1).min_by(|a, b| seconds(a).total_cmp(&seconds(b))).expect("there is one")
             };
-            least = least.min(100.0 * (1.0 - seconds(true) / seconds(false)));
+            let (ours, theirs) = (best(true), best(false));
+            least = least.min(100.0 * (1.0 - seconds(ours) / seconds(theirs)));
+            most_p99 = most_p99.max(ours.p99_rise(theirs));
             rows.extend(scans.iter().map(|(name, s)| row((title, name, seed), s, &without)));
             if nth == 0 {
                 f.charts.push(chart(title, &scans));
             }
         }
-        f.figure(claim, &[least]);
+        f.figure(claim, &[least, most_p99]);
     }
     f.tables.push(Table {
         name: "whole_scans",
@@ -114,6 +123,9 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             "foreground_loss_percent",
             "response_ms",
             "response_alone_ms",
+            "p99_ms",
+            "p99_alone_ms",
+            "p99_higher_percent",
         ],
         rows,
     });
@@ -124,6 +136,7 @@ fn row((drive, algorithm, seed): (&str, &str, u64), s: &Scanned, without: &Scann
     let mut row = vec![Cell::from(drive), Cell::from(algorithm), Cell::from(seed as f64)];
     row.extend(s.marks.map(Cell::from));
     row.extend([s.free_mb_s, s.loss(without), s.response_ms, without.response_ms].map(Cell::from));
+    row.extend([s.p99_ms, without.p99_ms, s.p99_rise(without)].map(Cell::from));
     row
 }
 

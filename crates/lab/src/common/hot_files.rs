@@ -46,6 +46,18 @@ pub(super) struct Settling {
     pub(super) left: VecDeque<(Kind, TaskRange)>,
 }
 
+/// A unit on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moving {
+    /// The unit and version of its copy: those when the move began.
+    pub(super) copy: (u64, u64),
+    /// What was overwritten since, in the export's sectors.
+    pub(super) overwritten: Option<TaskRange>,
+}
+
+/// The version of a copy that may have a part of a write.
+pub(super) const TORN: u64 = u64::MAX;
+
 /// What load and application share: the server's state.
 #[derive(Debug)]
 pub(crate) struct Export {
@@ -56,8 +68,8 @@ pub(crate) struct Export {
     stored: BTreeMap<u64, (u64, u64)>,
     /// Writes in flight, by unit.
     pub(super) writing: BTreeMap<u64, u32>,
-    /// Units on their way, with what was overwritten of them, in the export's sectors.
-    pub(super) moving: BTreeMap<u64, Option<TaskRange>>,
+    /// Units on their way.
+    pub(super) moving: BTreeMap<u64, Moving>,
     pub(super) settling: VecDeque<Settling>,
     /// Reads of a place that had not what was written last.
     pub(crate) lost: u64,
@@ -109,6 +121,16 @@ impl Export {
         self.stored.get(&place).copied().unwrap_or_else(home)
     }
 
+    /// Returns the unit and version at a unit's place.
+    pub(super) fn content(&self, unit: u64) -> (u64, u64) {
+        self.at(self.place(unit))
+    }
+
+    /// Sets the unit and version at the place that a unit is moved to.
+    pub(super) fn copied(&mut self, m: Move, content: (u64, u64)) {
+        self.stored.insert(self.map.range(m.unit, m.to).lbn, content);
+    }
+
     /// Returns what a request has of a unit.
     fn part_of(&self, unit: u64, range: TaskRange) -> TaskRange {
         let begin = self.map.part().lbn + unit * UNIT;
@@ -130,7 +152,14 @@ impl Export {
 
     /// Returns the next request at the end of moves.
     fn next_step(&mut self) -> Option<(Kind, TaskRange)> {
-        self.settling.front_mut()?.left.pop_front()
+        let settling = self.settling.front_mut()?;
+        let (kind, range) = settling.left.pop_front()?;
+        // A last copy, during which no write goes to the unit.
+        let copied = |m: &&Move| kind == Kind::Write && self.map.range(m.unit, m.to).overlaps(&range);
+        if let Some(&m) = settling.moves.iter().find(copied) {
+            self.copied(m, self.content(m.unit));
+        }
+        Some((kind, range))
     }
 
     /// Ends the moves of which all requests are done.
@@ -139,9 +168,6 @@ impl Export {
             return;
         }
         for m in self.settling.pop_front().expect("there is one").moves {
-            let content = self.at(self.place(m.unit));
-            let to = self.map.range(m.unit, m.to).lbn;
-            self.stored.insert(to, content);
             self.map.set(m.unit, m.to).expect("the slot was free when this was planned");
             self.moved += 1;
         }
@@ -165,8 +191,8 @@ impl Export {
                     self.stored.insert(place, (unit, version + 1));
                     *self.writing.entry(unit).or_default() += 1;
                     let part = self.part_of(unit, range);
-                    if let Some(all) = self.moving.get_mut(&unit) {
-                        *all = Some(all.map_or(part, |all| spanned(all, part)));
+                    if let Some(m) = self.moving.get_mut(&unit) {
+                        m.overwritten = Some(m.overwritten.map_or(part, |all| spanned(all, part)));
                     }
                 }
                 _ => self.lost += u64::from(self.at(place) != (unit, version)),

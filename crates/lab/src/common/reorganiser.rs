@@ -9,7 +9,7 @@ use headtime_sched::layout::{Move, moves};
 use headtime_sched::{Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
 use headtime_sim::background::{Background, Progress};
 
-use super::hot_files::{Export, Settling};
+use super::hot_files::{Export, Moving, Settling, TORN};
 
 /// Sectors that are picked up at a time, as `headtime reorganise` does: 32 KiB.
 const PICKUP: u32 = 64;
@@ -103,7 +103,8 @@ impl Reorganiser {
                 let begin = e.map.part().lbn + m.unit * e.map.unit_sectors();
                 let count = e.map.range(m.unit, m.to).count;
                 let overwritten = e.writing.contains_key(&m.unit).then_some(TaskRange { lbn: begin, count });
-                e.moving.insert(m.unit, overwritten);
+                let copy = if overwritten.is_some() { (m.unit, TORN) } else { e.content(m.unit) };
+                e.moving.insert(m.unit, Moving { copy, overwritten });
             }
         }
         self.register(false, core, now)
@@ -116,12 +117,13 @@ impl Reorganiser {
         let mut settling = Settling { moves: Vec::new(), left: VecDeque::new() };
         let mut recopies = 0;
         for m in std::mem::take(&mut self.batch) {
-            let overwritten = e.moving.remove(&m.unit).expect("it began");
+            let Moving { copy, overwritten } = e.moving.remove(&m.unit).expect("it began");
             if e.writing.contains_key(&m.unit) || (overwritten.is_some() && recopies == MAX_RECOPIES) {
                 self.again.push(m);
                 e.in_vain += 1;
                 continue;
             }
+            e.copied(m, copy);
             if let Some(part) = overwritten {
                 recopies += 1;
                 e.recopied += 1;

@@ -11,7 +11,7 @@ use crate::common::predictions;
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};
 
 /// The experiment.
-pub(crate) const F2: Experiment = Experiment { spec: &SPEC, steps: 4, run };
+pub(crate) const F2: Experiment = Experiment { spec: &SPEC, steps: 5, run };
 
 static SPEC: Spec = Spec {
     id: "F2",
@@ -46,7 +46,8 @@ static SPEC: Spec = Spec {
             rule: "at least 99.3%",
             checks: &[Check { what: "within 50 us", unit: "%", test: Test::AtLeast(99.3) }],
             quick: true,
-            note: "",
+            note: "Judged on the clean drive, as the paper's rule. On this drive with the errors of moves and the \
+                   completion delays of F2a's, fewer are; the table and the note of the run have the figures.",
         },
     ],
     length: Length::Seconds,
@@ -59,6 +60,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     let cheetah = measure("cheetah18lp", 2, Order::Fcfs)?;
     let chosen = measure("atlas10k", 10, Order::Sptf)?;
     let (erring, landings) = predictions::erring(&SPEC, run, "atlas10k", random_4k(2), Order::Fcfs)?;
+    let (cheetah_errs, _) = predictions::erring(&SPEC, run, "cheetah18lp", random_4k(2), Order::Fcfs)?;
     let of_all = |n| predictions::percent(n, erring.samples);
     let within = |p: &PredictionStats| predictions::percent(p.within_50us, p.samples);
     let runs = [
@@ -66,6 +68,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         ("cheetah18lp", &cheetah),
         ("atlas10k, SPTF among ten", &chosen),
         ("atlas10k, errs", &erring),
+        ("cheetah18lp, errs", &cheetah_errs),
     ];
     let mut f = Findings::default();
     f.figure("F2a", &[within(&atlas), of_all(erring.extra_turn), of_all(erring.early_turn)]);
@@ -84,10 +87,24 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             of_all(landings.off_elsewhere),
         ),
     ));
+    let of_cheetah = |n| predictions::percent(n, cheetah_errs.samples);
+    f.notes.push((
+        "F2b",
+        format!(
+            "Seed {}: on the drive that errs {:.1}% within 50 us and {:.1}% within 150 us; {:.1}% a whole turn late \
+             and {:.1}% early.",
+            run.seed,
+            within(&cheetah_errs),
+            of_cheetah(cheetah_errs.within_150us),
+            of_cheetah(cheetah_errs.extra_turn),
+            of_cheetah(cheetah_errs.early_turn),
+        ),
+    ));
     f.tables.push(predictions::summary(&runs));
     f.tables.push(predictions::table(&runs));
     f.charts.push(predictions::chart("Prediction error, random 4 KB reads, Atlas 10K", &atlas));
     f.charts.push(predictions::chart("Prediction error, random 4 KB reads, Atlas 10K that errs", &erring));
     f.charts.push(predictions::chart("Prediction error, random 4 KB reads, Cheetah 18LP", &cheetah));
+    f.charts.push(predictions::chart("Prediction error, random 4 KB reads, Cheetah 18LP that errs", &cheetah_errs));
     Ok(f)
 }

@@ -105,6 +105,11 @@ impl Scan {
     pub(crate) fn loss(&self) -> f64 {
         100.0 * (1.0 - self.per_second.0 / self.per_second.1)
     }
+
+    /// Increase of the foreground's p99, percent.
+    pub(crate) fn p99_rise(&self) -> f64 {
+        100.0 * (self.p99_ms.0 / self.p99_ms.1 - 1.0)
+    }
 }
 
 /// The drive with its cylinders reduced by `fewer`.

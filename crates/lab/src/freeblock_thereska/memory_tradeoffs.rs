@@ -16,8 +16,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use headtime_disk::Time;
-use headtime_sched::{Algorithm, FillConfig};
+use headtime_disk::{Kind, Time};
+use headtime_sched::{Algorithm, FillConfig, TaskRange, TaskSpec};
+use headtime_sim::background::{Job, Jobs};
+use headtime_sim::stats::Stats;
+use headtime_sim::workload::freeblock_micro;
 
 use super::algorithm_comparison::{self, AT_8_PERCENT, CYLINDER_REDUCTION, UNIT};
 use super::zone_scan::Cut;
@@ -91,7 +94,41 @@ fn measure(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome, RunError> 
     let until = stats.background.done_at.unwrap_or(stats.ended_at).since(Time::ZERO).as_secs_f64();
     let all = stats.ended_at.as_secs_f64();
     let mb_s = free_mb_s(&stats, how.profile.sector_bytes) * if until > 0.0 { all / until } else { 1.0 };
-    let report = stats.freeblock.as_ref();
-    let cost = report.map_or(0.0, |r| r.search_cost as f64 / r.searches.max(1) as f64);
+    let cost = search_cost(&stats);
     Ok(Outcome { mb_s, bytes: scan.bytes() as f64, percent: 100.0 * stats.background.fraction, cost })
+}
+
+fn search_cost(stats: &Stats) -> f64 {
+    stats.freeblock.as_ref().map_or(0.0, |r| r.search_cost as f64 / r.searches.max(1) as f64)
+}
+
+/// Requests that wait with scattered tasks: under SPTF the gaps are then short.
+const WAITING: u32 = 32;
+/// Number of scattered tasks, and sectors of each: a thousandth of the disk is wanted.
+const SCATTERED: (u64, u32) = (10_000, 8);
+
+/// Returns free bandwidth in MB/s and the cost of a search where single blocks of 4 KiB are wanted,
+/// anywhere on the disk, each again once it was read, and where gaps are short. Most cells then
+/// have something in one region only, and most regions do not pass in time.
+pub(crate) fn scattered(spec: &Spec, run: &Run, regions: u32) -> Result<(f64, f64), RunError> {
+    let fewer = run.length(1, 2 * CYLINDER_REDUCTION);
+    let profile = algorithm_comparison::profile_of(spec, fewer as u32)?;
+    let mut how = algorithm_comparison::micro(spec, profile, run.seed)?;
+    how.load = freeblock_micro(WAITING);
+    how = algorithm_comparison::filled(how, Algorithm::AngleEpFrag, AT_8_PERCENT).seconds(run.length(300, 30));
+    how.fill = how.fill.map(|f| FillConfig { regions, ..f });
+    let (tasks, sectors) = (SCATTERED.0 / fewer, SCATTERED.1);
+    let capacity = how.capacity(spec)?;
+    let slots = capacity / tasks / u64::from(sectors);
+    let task = |n: u64| {
+        // Somewhere in its part of the disk.
+        let lbn = (n * slots + n * 0x9e37_79b1 % slots) * u64::from(sectors);
+        let ranges = vec![TaskRange { lbn, count: u64::from(sectors) }];
+        TaskSpec { kind: Kind::Read, ranges, blksize: sectors, min_pickup: sectors }
+    };
+    let tasks = (0..tasks).map(task).collect();
+    let jobs = Jobs::new(vec![Job { tasks, again: true, ..Job::scan(capacity, sectors) }]);
+    let (stats, _) = how.run(spec, jobs, &mut ())?;
+    run.progress.advance(1);
+    Ok((free_mb_s(&stats, how.profile.sector_bytes), search_cost(&stats)))
 }

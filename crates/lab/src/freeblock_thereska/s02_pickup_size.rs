@@ -67,10 +67,9 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         "S2",
         &[
             100.0 * (1.0 - of(4) / of(8)),
-            pairs(&sizes, |a, b| b.bytes >= a.bytes),
-            // A rate of zero cannot decrease.
-            pairs(&sizes, |a, b| b.mb_s > a.mb_s || (b.mb_s == a.mb_s && a.mb_s > 0.0)),
-            pairs(&one, |a, b| b.bytes <= a.bytes) + pairs(&many, |a, b| b.bytes <= a.bytes),
+            no_smaller(&sizes),
+            no_slower(&sizes),
+            no_larger(&one) + no_larger(&many),
             many.windows(2).map(|w| 100.0 * (w[0].mb_s / w[1].mb_s - 1.0)).fold(0.0, f64::max),
         ],
     );
@@ -85,6 +84,21 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 
 const COLUMNS_A: [&str; 5] = ["tasks", "min_pickup_kb", "memory_mb", "free_mb_s", "read_percent"];
 const COLUMNS_B: [&str; 5] = ["tasks", "regions", "memory_mb", "free_mb_s", "read_percent"];
+
+/// Pick-up sizes that take no less memory than the one before.
+fn no_smaller(sizes: &[Outcome]) -> f64 {
+    pairs(sizes, |a, b| b.bytes >= a.bytes)
+}
+
+/// Pick-up sizes that bring no less than the one before. A rate of zero cannot decrease.
+fn no_slower(sizes: &[Outcome]) -> f64 {
+    pairs(sizes, |a, b| b.mb_s > a.mb_s || (b.mb_s == a.mb_s && a.mb_s > 0.0))
+}
+
+/// Numbers of regions that take no more memory than the one before.
+fn no_larger(regions: &[Outcome]) -> f64 {
+    pairs(regions, |a, b| b.bytes <= a.bytes)
+}
 
 /// Number of neighbours with a property.
 fn pairs(outcomes: &[Outcome], of: impl Fn(&Outcome, &Outcome) -> bool) -> f64 {
@@ -128,6 +142,34 @@ fn charts(over: &str, unit: &str, lines: &[Line], x: impl Fn(usize) -> f64) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Unwatched;
+
+    fn quick(choices: &[Choice]) -> Vec<Outcome> {
+        let run = Run { seed: 1, quick: true, progress: &Unwatched };
+        choices.iter().map(|c| memory_tradeoffs::outcome(&SPEC, &run, *c).unwrap()).collect()
+    }
+
+    /// Units are picked up whole: a larger one needs fewer bits, and fits into fewer gaps. With the
+    /// size ignored, neither falls.
+    #[test]
+    fn memory_and_free_bandwidth_fall_with_the_pick_up_size() {
+        let by = |kb: [u32; 3]| quick(&kb.map(|kb| Choice { min_pickup: kb * 2, ..Choice::regions(8, false) }));
+        let sizes = by([32, 128, 512]);
+        println!("{sizes:?}");
+        assert_eq!((no_smaller(&sizes), no_slower(&sizes)), (0.0, 0.0));
+        let ignored = by([32, 32, 32]);
+        assert_eq!((no_smaller(&ignored), no_slower(&ignored)), (2.0, 2.0));
+    }
+
+    /// Each region is a bit. With one region everywhere, whatever is asked for, the check fails.
+    #[test]
+    fn more_regions_take_more_memory() {
+        let by = |regions: [u32; 2]| quick(&regions.map(|regions| Choice::regions(regions, true)));
+        let regions = by([1, 8]);
+        println!("{regions:?}");
+        assert_eq!(no_larger(&regions), 0.0);
+        assert_eq!(no_larger(&by([1, 1])), 1.0);
+    }
 
     #[test]
     fn neighbours_are_counted_in_their_order() {

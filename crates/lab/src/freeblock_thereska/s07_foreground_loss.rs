@@ -1,7 +1,8 @@
 //! S7: the foreground's loss by filling gaps.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 1: under 2%. Foreground requests per second over the
-//! whole scan, compared with a run of the same length and seed without filling. The scans are
+//! whole scan, and the 99th percentile of their response times, compared with a run of the same
+//! length and seed without filling: the mean can hide what a few requests wait. The scans are
 //! described in [`super::algorithm_comparison`].
 
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
@@ -28,13 +29,18 @@ static SPEC: Spec = Spec {
         id: "S7",
         claim: "foreground loss with fill, any algorithm",
         paper: "under 2%",
-        rule: "under 2%",
+        rule: "under 2%, p99 less than 2% higher",
         checks: &[
             under("BW-Greedy"),
             under("BW-EP-Greedy"),
             under("Angle-EP-Greedy"),
             under("Angle-EP-Frag"),
             under("headtime"),
+            under("BW-Greedy, p99 higher"),
+            under("BW-EP-Greedy, p99 higher"),
+            under("Angle-EP-Greedy, p99 higher"),
+            under("Angle-EP-Frag, p99 higher"),
+            under("headtime, p99 higher"),
         ],
         quick: true,
         note: "Over the whole scan, with the few blocks at its end that are fetched without a gap. A loss below zero: \
@@ -46,11 +52,12 @@ static SPEC: Spec = Spec {
 };
 
 fn run(run: &Run) -> Result<Findings, RunError> {
-    let mut losses = Vec::new();
+    let (mut losses, mut tails) = (Vec::new(), Vec::new());
     let mut rows = Vec::new();
     for algorithm in Algorithm::ALL {
         let scan = algorithm_comparison::scan(&SPEC, Key::new(run, algorithm, AT_8_PERCENT))?;
         losses.push(scan.loss());
+        tails.push(scan.p99_rise());
         let (with, alone) = scan.per_second;
         let (p99, p99_alone) = scan.p99_ms;
         rows.push(vec![
@@ -60,12 +67,13 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             Cell::from(scan.loss()),
             Cell::from(p99_alone),
             Cell::from(p99),
+            Cell::from(scan.p99_rise()),
             Cell::from(scan.seconds()),
         ]);
         run.progress.advance(1);
     }
     let mut f = Findings::default();
-    f.figure("S7", &losses);
+    f.figure("S7", &[losses.clone(), tails].concat());
     f.charts.push(Chart::Bars(BarChart {
         title: "What the foreground loses while gaps are filled".into(),
         subtitle: "Over the whole scan; the marks are what the paper allows.".into(),
@@ -85,6 +93,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             "loss_percent",
             "alone_p99_ms",
             "with_fill_p99_ms",
+            "p99_higher_percent",
             "scan_s",
         ],
         rows,

@@ -312,7 +312,8 @@ impl CacheModel {
     }
 
     /// Records a read of `place` that missed and was served by `access`; `sure`: whether that is
-    /// known. Returns the segment it filled, and the read-ahead after it.
+    /// known. Returns the segment it filled, and the read-ahead after it on a drive that reads a
+    /// track to its end after a second read there, whether or not this drive does so.
     #[inline]
     pub(crate) fn missed(
         &mut self,
@@ -330,15 +331,16 @@ impl CacheModel {
         let track = (place.end_cylinder, place.end_surface);
         let mut from = passed.upto();
         let mut reads_on = None;
-        if model.cache.same_track_prefetch_delays
-            && self.last_read_track == Some(track)
+        if self.last_read_track == Some(track)
             && let Some(t) = model.geometry.track_of(end - 1)
             && t.first_lbn + t.lbns as u64 > end
         {
             let upto = t.first_lbn + t.lbns as u64;
             reads_on = Some(ReadsOn { count: (upto - end) as u32, spt: t.spt });
-            self.segments.fill_to(segment, upto);
-            from = from.max(upto);
+            if model.cache.same_track_prefetch_delays {
+                self.segments.fill_to(segment, upto);
+                from = from.max(upto);
+            }
         }
         self.delivered(model, segment, end);
         let sequential = passed.asked == self.last_read_end;

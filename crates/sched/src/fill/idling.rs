@@ -56,9 +56,6 @@ pub(crate) struct Idling {
     reads_on: bool,
     /// Sectors that one segment of the buffer holds.
     segment: u64,
-    /// Whether a second read on one track makes the drive read the track to its end before anything
-    /// else.
-    delays: bool,
     /// The drive keeps its buffered sectors of a track when a part of them is written.
     updates: bool,
     /// One past the sector read last; the drive reads ahead from there.
@@ -145,7 +142,6 @@ impl Idling {
             look_from: None,
             reads_on,
             segment: u64::from(model.cache.segment_sectors),
-            delays: model.cache.same_track_prefetch_delays,
             updates: model.cache.updates_segments(),
             read_to: None,
             whose: None,
@@ -366,7 +362,7 @@ impl Idling {
             // A second read on the track read last makes some drives read all of it before anything
             // else.
             let best = offers.reduce(|a, b| {
-                let stays = |o: &((u32, u16), Offer)| self.delays && o.0 == here;
+                let stays = |o: &((u32, u16), Offer)| look.model.cache.same_track_prefetch_delays && o.0 == here;
                 let better = (!stays(&b), b.1.is_better_than(&a.1)) > (!stays(&a), false);
                 if better { b } else { a }
             });

@@ -206,7 +206,7 @@ fn a_sequential_read_is_predicted_where_noise_decides_whether_its_next_block_has
 }
 
 #[test]
-fn a_drive_that_reads_a_track_to_its_end_is_predicted_only_if_the_profile_says_so() {
+fn a_drive_that_reads_a_track_to_its_end_is_predicted_if_the_profile_says_so_and_else_learned() {
     let p = cached(6, |_, c| (c.same_track_prefetch_delays, c.prefetch) = (true, Prefetch::None));
     let mut ignorant = p.clone();
     ignorant.electronics.cache.same_track_prefetch_delays = false;
@@ -226,7 +226,8 @@ fn a_drive_that_reads_a_track_to_its_end_is_predicted_only_if_the_profile_says_s
         s.samples - s.within_50us
     };
     assert_eq!(late(&p), 0);
-    assert!(late(&ignorant) > 50);
+    let learning = late(&ignorant);
+    assert!((10..40).contains(&learning), "{learning} late");
 }
 
 #[test]

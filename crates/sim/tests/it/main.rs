@@ -13,6 +13,7 @@ mod hostile_traces;
 mod in_order;
 mod in_order_depth;
 mod joint;
+mod other_cache;
 mod promoted;
 mod recordings;
 mod simulation;

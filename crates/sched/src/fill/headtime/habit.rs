@@ -2,10 +2,11 @@
 //!
 //! Some drives treat two successive reads that end on one track as a sequential pattern: after the
 //! second they read the track to its end before they begin another command (Lumb 2002 sections 3.2
-//! and 4.3; `same_track_prefetch_delays` of a profile). The papers therefore send no background
-//! commands to the tracks of foreground requests, which is stricter than necessary: the read-ahead
-//! is head time like any other, and its length is known. So a plan is simulated command by command
-//! with the read-ahead in it, and is accepted when the request
+//! and 4.3; `same_track_prefetch_delays` of a profile, which the predictor sets when it finds the
+//! habit in a drive whose profile lacks it). The papers therefore send no background commands to
+//! the tracks of foreground requests, which is stricter than necessary: the read-ahead is head time
+//! like any other, and its length is known. So a plan is simulated command by command with the
+//! read-ahead in it, and is accepted when the request
 //!
 //! 1. ends no later than without the plan, on the media and for the host, and
 //! 2. leaves the drive free for the next command no later than without the plan, and
