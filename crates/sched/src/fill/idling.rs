@@ -251,13 +251,13 @@ impl Idling {
         self.streak += 1;
         let continues = if breaks { None } else { self.go_on(look).or_else(|| self.stay(look, here)) };
         continues.or_else(|| {
-            let of_turn = self.anywhere(look, regions, here, turn);
+            let of_turn = self.anywhere(look, regions, here, (turn, now));
             if of_turn.is_some() || turn == Turn::Anyone {
                 return of_turn;
             }
             // The session wants nothing that can be fetched now.
             self.whose = None;
-            self.anywhere(look, regions, here, Turn::Anyone)
+            self.anywhere(look, regions, here, (Turn::Anyone, now))
         })
     }
 
@@ -351,11 +351,28 @@ impl Idling {
         look.on_track(&mut self.wanted, here).filter(|_| stays).map(|o| o.leg)
     }
 
-    fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, here: (u32, u16), turn: Turn) -> Option<Leg> {
+    fn anywhere<W: Wants>(
+        &mut self,
+        look: &Look<W>,
+        regions: &Regions,
+        here: (u32, u16),
+        (turn, now): (Turn, Time),
+    ) -> Option<Leg> {
         let cells = regions.cells();
         let numbered = Numbered(regions, turn.who());
-        let chosen = || self.policy.choose(&numbered, &self.reach, cells.of(here.0, here.1));
-        let mut cell = self.look_from.take().and_then(|c| numbered.next_up(c)).or_else(chosen)?;
+        let mut cell = match self.look_from.take().and_then(|c| numbered.next_up(c)) {
+            Some(cell) => cell,
+            None => {
+                let cell = self.policy.choose(&numbered, &self.reach, cells.of(here.0, here.1))?;
+                // To a fragment it is further than to the nearest cell. Where a request rarely
+                // arrives only during short commands, the way there would take the time of others.
+                let goes_far = self.idle.rarely_ends_within(self.reach.within_band(), now);
+                match self.policy == IdlePolicy::Smart && goes_far {
+                    true => self.reach.least_left(&numbered, cell, |c| look.left_in(&mut self.wanted, cells, c)),
+                    false => cell,
+                }
+            }
+        };
         for _ in 0..TRIES {
             let wanted = &mut self.wanted;
             let offers = cells.tracks(cell).filter_map(|track| Some((track, look.on_track(wanted, track)?)));

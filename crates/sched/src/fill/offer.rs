@@ -10,9 +10,11 @@
 
 use headtime_disk::{Dur, Head, Kind, Model};
 
+use super::cells::Cells;
 use super::conservatism::Margins;
 use super::gap::{Leg, Window};
 use super::idle::longest_command;
+use super::regions::remaining;
 use super::track::TrackMap;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{TaskRange, Wants, Who};
@@ -76,6 +78,15 @@ impl<W: Wants> Look<'_, W> {
         kinds
             .filter_map(|&kind| self.of_kind(wanted, kind, &map))
             .reduce(|a, b| if b.is_better_than(&a) { b } else { a })
+    }
+
+    /// Returns the wanted sectors of a cell.
+    pub(crate) fn left_in(&self, wanted: &mut Wanted, cells: &Cells, cell: u32) -> u64 {
+        let geometry = &self.model.geometry;
+        let tracks = cells.tracks(cell).filter_map(|track| TrackMap::at(geometry, track));
+        let each = tracks.flat_map(|map| self.kinds.iter().map(move |&kind| (map, kind)));
+        let left = |(map, kind)| remaining(&map, geometry, self.wants, (Who::Anyone, kind), self.widest, wanted);
+        each.map(left).map(u64::from).sum()
     }
 
     fn of_kind(&self, wanted: &mut Wanted, kind: Kind, map: &TrackMap) -> Option<Offer> {

@@ -22,8 +22,11 @@ pub(crate) const MAX_PROMOTED: usize = 4;
 const PROMOTED_SECTORS: u64 = 256;
 
 /// A straggler is fetched when nothing has been brought for this time. With a foreground that moves
-/// the head anyway it costs a revolution each time: 0.3% of the time at 10,000 rpm.
-pub const PATIENCE: Dur = Dur::from_secs(2);
+/// the head anyway it costs a revolution each time: 1.2% of the time at 10,000 rpm, 1.7% at 7,200,
+/// while a scan ends. Of a whole scan that is less than 0.1% of the foreground's rate, and with 2 s
+/// the scan takes 1 to 4% longer. With 0.1 s it takes another 1 to 3% less, but the foreground
+/// loses up to 0.5% under SPTF (docs/freeblock.md).
+pub const PATIENCE: Dur = Dur::from_ms(500);
 /// A straggler is fetched for a session that has received nothing for this time while others have:
 /// 0.01% of the time. If the head has to return to the foreground, because that reads or writes
 /// sequentially or the drive's cache holds its writes, one costs two moves and two revolutions, 30
