@@ -34,6 +34,10 @@ impl Freeblock {
             return Err(TaskError::Full { what: "bytes of regions", limit });
         }
         let before = self.tasks.set_beside(regions);
+        // The time without progress counts from here: until now there was nothing to bring.
+        if !self.wants_something() {
+            self.brought = now;
+        }
         let task = self.tasks.register(session, spec).inspect_err(|_| {
             self.tasks.set_beside(before);
         })?;
