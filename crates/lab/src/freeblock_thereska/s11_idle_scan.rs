@@ -38,14 +38,13 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: false,
-        note: "The paper's 20% are out of reach here. Nearest-first is through after 2,090 s, in less than half of \
-               the paper's time, and leaves little that is hard to reach: the last block of a zone comes after \
-               1,840 to 2,090 s, 1,950 on average, so that even idle time moved between zones at no cost would save \
-               7%. Smart makes the zones end nearly together, and pays for it with the way there: requests come \
+        note: "The paper's 20% are out of reach here. Nearest-first is through after 2,280 to 2,330 s, in less than \
+               half of the paper's time, and leaves little that is hard to reach: the last block of a zone comes \
+               after 1,950 to 2,330 s, 2,070 on average, so that even idle time moved between zones at no cost would \
+               save 10%. Smart makes the zones end closer together, and pays for it with the way there: requests come \
                every 27 ms on average and long idle time begins after 20, so there is little left of it when the \
-               arm has come to the edge. Both first take what follows where the head is. Smart took 9% longer than \
-               nearest-first while four pieces shared the cost of a seek; it takes 0.8% longer since the whole seek \
-               counts (seed 1).",
+               arm has come to the edge. Both first take what follows where the head is. Smart takes 1.1 to 2.0% \
+               longer than nearest-first; while four pieces shared the cost of a seek it took 8 to 11% longer.",
     }],
     length: Length::Minutes,
     alone: false,

@@ -13,6 +13,7 @@ use super::Core;
 use crate::admit::BACKGROUND;
 use crate::dispatch::{Purpose, Sent};
 use crate::fill::gap::{Gap, Leg, MAX_LEGS};
+use crate::fill::subsystem::promotion::Load;
 use crate::overheads::lead_in;
 use crate::request::{Prediction, Request};
 use crate::tasks::{TaskEvent, TaskRange};
@@ -407,8 +408,10 @@ impl Core {
         // A straggler takes a segment of the drive's cache as well.
         let cached = cached || !self.has_segment_to_spare();
         while let Some(fill) = &mut self.fill {
-            let idle = self.pool.waiting() == 0 && self.next_request.is_none() && self.dispatch.at_drive().is_empty();
-            let Some((kind, range)) = fill.next_promoted(&self.model, idle, cached, self.now) else { return };
+            let next = usize::from(self.next_request.is_some());
+            let requests = self.pool.waiting() + next + self.dispatch.at_drive().len();
+            let load = Load { requests, cached };
+            let Some((kind, range)) = fill.next_promoted(&self.model, load, self.now) else { return };
             let place = self.model.place(range.lbn, range.count as u32, kind);
             assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
             let piece = free(kind, range.lbn, range.count as u32);

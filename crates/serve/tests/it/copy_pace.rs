@@ -112,6 +112,6 @@ fn without_verifying_the_deadline_is_that_of_copying() {
     plan.job.floor = Floor { bytes_s: None, within: Some(Duration::from_secs(20)) };
     let began = Instant::now();
     assert!(complete(run(&from, &plan, &mut |_| {})).is_good());
-    // Half of the time would be kept for verifying. A straggler twice a second brings a part sooner.
+    // Half of the time would be kept for verifying. Stragglers bring a part sooner.
     assert!(began.elapsed() > Duration::from_secs(12), "{:?}", began.elapsed());
 }

@@ -4,9 +4,9 @@
 //! at a time (Thereska 2003 section 2.1, `fb_promote`). A *straggler* is a unit that would
 //! otherwise never be brought: it lies on two tracks of which one passes just before the other, so
 //! that no gap is long enough, or it holds a sector known to be bad, which gaps and idle time skip.
-//! One is fetched when nothing at all has been brought for [`PATIENCE`], or nothing for one of the
-//! sessions for [`STARVED`], regardless of other sessions. If the head has to return to the
-//! foreground, one is fetched for all sessions in each [`STARVED`].
+//! One is fetched when nothing at all has been brought for [`PATIENCE`] (or [`PATIENCE_QUEUED`]),
+//! or nothing for one of the sessions for [`STARVED`], regardless of other sessions. If the head
+//! has to return to the foreground, one is fetched for all sessions in each [`STARVED`].
 
 use headtime_disk::{Dur, Kind, Model, Time};
 
@@ -22,11 +22,16 @@ pub(crate) const MAX_PROMOTED: usize = 4;
 const PROMOTED_SECTORS: u64 = 256;
 
 /// A straggler is fetched when nothing has been brought for this time. With a foreground that moves
-/// the head anyway it costs a revolution each time: 1.2% of the time at 10,000 rpm, 1.7% at 7,200,
-/// while a scan ends. Of a whole scan that is less than 0.1% of the foreground's rate, and with 2 s
-/// the scan takes 1 to 4% longer. With 0.1 s it takes another 1 to 3% less, but the foreground
-/// loses up to 0.5% under SPTF (docs/freeblock.md).
-pub const PATIENCE: Dur = Dur::from_ms(500);
+/// the head anyway it costs a revolution each time: 0.3% of the time at 10,000 rpm. It delays the
+/// requests of that time, fewer than those that determine the p99.
+pub(crate) const PATIENCE: Dur = Dur::from_secs(2);
+/// The same while [`QUEUED`] requests are in the queue or at the drive: a request then waits for
+/// others anyway, for longer than a straggler takes. Of a whole scan that costs less than 0.1% of
+/// the foreground's rate, and with 2 s the scan takes 1 to 4% longer. With 0.1 s it takes another 1
+/// to 3% less, but the foreground loses up to 0.5% under SPTF (docs/freeblock.md).
+pub const PATIENCE_QUEUED: Dur = Dur::from_ms(500);
+/// Requests for which a straggler is only one more.
+pub(crate) const QUEUED: usize = 4;
 /// A straggler is fetched for a session that has received nothing for this time while others have:
 /// 0.01% of the time. If the head has to return to the foreground, because that reads or writes
 /// sequentially or the drive's cache holds its writes, one costs two moves and two revolutions, 30
@@ -72,34 +77,40 @@ impl Starving {
         self.arrived_to = lbn + u64::from(count);
     }
 
-    /// Returns the time without progress after which a straggler is due. `cached`: the drive's
-    /// cache holds writes.
-    fn patience(&self, cached: bool, now: Time) -> Dur {
-        if cached || now < self.in_order_until { STARVED } else { PATIENCE }
+    /// Returns the time without progress after which a straggler is due.
+    fn patience(&self, load: Load, now: Time) -> Dur {
+        match load {
+            _ if load.cached || now < self.in_order_until => STARVED,
+            _ if load.requests >= QUEUED => PATIENCE_QUEUED,
+            _ => PATIENCE,
+        }
     }
 
-    /// Returns when a straggler is due if nothing has been brought since `brought`.
+    /// Returns when a straggler is due, at the earliest, if nothing has been brought since
+    /// `brought`.
     pub(in crate::fill) fn due(&self, brought: Time, now: Time) -> Time {
         let since = self.last.map_or(brought, |last| last.max(brought));
         let due = match now < self.in_order_until {
             // The foreground may be sequential until then, or longer.
-            true => (since + STARVED).min(self.in_order_until.max(since + PATIENCE)),
-            false => since + PATIENCE,
+            true => (since + STARVED).min(self.in_order_until.max(since + PATIENCE_QUEUED)),
+            false => since + PATIENCE_QUEUED,
         };
         self.not_before.max(due)
     }
 }
 
+/// The foreground, as stragglers have to regard it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// Requests pending or at the drive.
+    pub requests: usize,
+    /// The drive's cache holds writes, or all its segments are in use.
+    pub cached: bool,
+}
+
 impl Freeblock {
-    /// Returns the next piece that is ready to be sent. `idle`: no foreground request is pending or
-    /// at the drive. `cached`: the drive's cache holds writes.
-    pub(crate) fn next_promoted(
-        &mut self,
-        model: &Model,
-        idle: bool,
-        cached: bool,
-        now: Time,
-    ) -> Option<(Kind, TaskRange)> {
+    /// Returns the next piece that is ready to be sent.
+    pub(crate) fn next_promoted(&mut self, model: &Model, load: Load, now: Time) -> Option<(Kind, TaskRange)> {
         if let Some(range) = self.promoted_pending.take() {
             if self.tasks.granted(range) {
                 self.tasks.picked(range);
@@ -112,7 +123,7 @@ impl Freeblock {
             return None;
         }
         let promoted = self.tasks.next_promoted(PROMOTED_SECTORS).map(|(_, kind, range)| (kind, range));
-        let (kind, range) = promoted.or_else(|| self.straggler(model, idle, cached, now))?;
+        let (kind, range) = promoted.or_else(|| self.straggler(model, load, now))?;
         if kind == Kind::Read {
             return Some((kind, range));
         }
@@ -179,11 +190,11 @@ impl Freeblock {
 
     /// Returns a straggler if one is due. While predictions fail, only for an idle drive, which
     /// needs none.
-    fn straggler(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, TaskRange)> {
-        if !(self.may_fill() || idle && self.wants_something()) {
+    fn straggler(&mut self, model: &Model, load: Load, now: Time) -> Option<(Kind, TaskRange)> {
+        if !(self.may_fill() || load.requests == 0 && self.wants_something()) {
             return None;
         }
-        let patience = self.starving.patience(cached, now);
+        let patience = self.starving.patience(load, now);
         let lately = self.starving.last.is_some_and(|last| now < last + patience);
         if lately || now < self.starving.not_before {
             return None;
@@ -197,7 +208,7 @@ impl Freeblock {
         match (&found, who) {
             (Some(_), _) => self.starving.last = Some(now),
             // The next cells are examined later.
-            (None, _) => self.starving.not_before = now + PATIENCE,
+            (None, _) => self.starving.not_before = now + PATIENCE_QUEUED,
         }
         if let (Some(_), Who::Session(session)) = (&found, who) {
             self.brought_for.iter_mut().filter(|b| b.0 == session).for_each(|b| b.1 = now);

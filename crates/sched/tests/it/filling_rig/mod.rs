@@ -160,9 +160,14 @@ impl Rig {
 
     /// Keeps two requests unfinished until this number of further requests has finished.
     pub fn busy(&mut self, requests: usize) {
+        self.busy_with(2, requests);
+    }
+
+    /// The same with another number of requests outstanding.
+    pub fn busy_with(&mut self, outstanding: u64, requests: usize) {
         let until = self.finished.len() + requests;
         while self.finished.len() < until {
-            while self.ids < self.finished.len() as u64 + 2 {
+            while self.ids < self.finished.len() as u64 + outstanding {
                 self.submit_random();
             }
             assert!(self.step(Time::NEVER), "requests are unfinished");
