@@ -12,8 +12,8 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec, Population, closed, freeblock_micro, oltp};
 
 /// Runs a load for 100 s, without FILL or beside a scan of the whole disk.
-fn run((drive, belief): (&Profile, &Profile), load: &GroupSpec, filled: bool) -> Stats {
-    let mut setup = Setup { belief: Some(belief), ..Setup::new(drive, Order::Sptf, 1) };
+fn run((drive, belief): (&Profile, &Profile), (order, load): (Order, &GroupSpec), filled: bool) -> Stats {
+    let mut setup = Setup { belief: Some(belief), ..Setup::new(drive, order, 1) };
     if filled {
         setup = setup.filled(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
     }
@@ -35,7 +35,7 @@ fn p99(s: &Stats) -> f64 {
 /// What the foreground loses to filling, and how much longer its 99th percentile is, both in
 /// percent against the better of two schedulers that fill nothing: with the profile's belief, and
 /// with the truth. And the share of the sectors read that a scheduler with the truth reads.
-fn losses(drive: &Profile, belief: &Profile, load: &GroupSpec) -> (f64, f64, f64) {
+fn losses(drive: &Profile, belief: &Profile, load: (Order, &GroupSpec)) -> (f64, f64, f64) {
     let alone = [belief, drive].map(|b| run((drive, b), load, false));
     let requests = alone.iter().map(|s| s.requests).max().unwrap_or(0) as f64;
     let tail = alone.iter().map(p99).fold(f64::INFINITY, f64::min);
@@ -46,14 +46,14 @@ fn losses(drive: &Profile, belief: &Profile, load: &GroupSpec) -> (f64, f64, f64
 
 /// Asserts, for a drive and a profile that differ in this, either way round, that filling loses
 /// less than `most` percent of the requests, and reads more than the share `least`.
-fn costs_little(what: &str, change: fn(&mut CacheSpec), loads: &[(&str, GroupSpec)], (most, least): (f64, f64)) {
+fn costs_little(what: &str, change: fn(&mut CacheSpec), loads: &[(&str, Order, GroupSpec)], (most, least): (f64, f64)) {
     for name in ["atlas10k", "cheetah36es"] {
         let given = profile::builtin(name).expect("a built-in drive");
         let mut other = given.clone();
         change(&mut other.electronics.cache);
         for (drive, belief, whose) in [(&other, &given, "drive"), (&given, &other, "profile")] {
-            for (load, group) in loads {
-                let (loss, tail, share) = losses(drive, belief, group);
+            for (load, order, group) in loads {
+                let (loss, tail, share) = losses(drive, belief, (*order, group));
                 let case = format!("{name}, {load}, the {whose}: {what}");
                 println!("{case}: {loss:.2}% lost, p99 {tail:+.2}%, {share:.3} of the scan");
                 assert!(loss < most && tail < 3.0, "{case}: {loss:.2}%, {tail:.2}%");
@@ -68,16 +68,17 @@ fn costs_little(what: &str, change: fn(&mut CacheSpec), loads: &[(&str, GroupSpe
 #[test]
 fn a_habit_of_the_drive_that_its_profile_lacks_is_learned_and_one_it_has_not_costs_nothing() {
     let loads = [("two waiting", freeblock_micro(2)), ("oltp", oltp()), ("four reads", closed(4))];
+    let loads = loads.map(|(name, load)| (name, Order::Sptf, load));
     costs_little("other same-track habit", |c| c.same_track_prefetch_delays ^= true, &loads, (1.0, 0.9));
 }
 
-/// Tasks that read files in order are served from what the drive read ahead. Without the memory of
-/// places where the cache held more than predicted, and less, their p99 is 5% longer. Of the drive
-/// that reads nothing ahead much cannot be filled, since its requests are taken for hits.
+/// Tasks that read files in order are served from what the drive read ahead. Of the drive that
+/// reads nothing ahead much cannot be filled, since its requests are taken for hits. In the order
+/// of arrival: under SPTF the p99 of such tasks is chance (41% less to 62% more with four seeds).
 #[test]
 fn a_drive_that_reads_nothing_ahead_or_of_which_the_profile_says_so_costs_nothing() {
     let pattern = PatternSpec { place: PlaceSpec::Sequential, ..PatternSpec::random_reads(8_192) };
     let in_order = GroupSpec { pattern, ..oltp() };
-    let loads = [("in order", in_order), ("oltp", oltp())];
+    let loads = [("in order", Order::Fcfs, in_order), ("oltp", Order::Sptf, oltp())];
     costs_little("no prefetch", |c| c.prefetch = Prefetch::None, &loads, (2.0, 0.4));
 }
