@@ -25,7 +25,7 @@ const PROMOTED_SECTORS: u64 = 256;
 /// the head anyway it costs a revolution each time: 0.3% of the time at 10,000 rpm. It delays the
 /// requests of that time, fewer than those that determine the p99.
 pub(crate) const PATIENCE: Dur = Dur::from_secs(2);
-/// The same while [`QUEUED`] requests are in the queue or at the drive: a request then waits for
+/// The same while `QUEUED` requests are in the queue or at the drive: a request then waits for
 /// others anyway, for longer than a straggler takes. Of a whole scan that costs less than 0.1% of
 /// the foreground's rate, and with 2 s the scan takes 1 to 4% longer. With 0.1 s it takes another 1
 /// to 3% less, but the foreground loses up to 0.5% under SPTF (docs/freeblock.md).
