@@ -88,7 +88,7 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
                     plan.restart = true;
                     // The deadline is that of the command, and not of each attempt.
                     plan.job.floor = floor.of_step(began.elapsed(), 1, 1);
-                    let until = plan.job.floor.within.map(|left| format!(", {} s before the deadline", left.as_secs()));
+                    let until = plan.job.floor.within.map(|time| format!(", {} s before the deadline", time.as_secs()));
                     screen::note(&format!("{e}; beginning anew{}", until.unwrap_or_default()));
                 }
                 made => return made,

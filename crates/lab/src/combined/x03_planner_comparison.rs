@@ -90,14 +90,11 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             let scans = Algorithm::ALL.into_iter().map(scanned).collect::<Result<Vec<_>, _>>()?;
             // A scan that did not end counts with the time limit; with two such scans neither
             // is faster.
-            let seconds = |s: &Scanned| s.seconds().min(MOST_SECONDS as f64);
-            let best = |ours: bool| {
-                let of = scans.iter().map(|s| (s.0 == Algorithm::Headtime.name(), &s.1)).filter(|s| s.0 == ours);
-                of.map(|s| s.1).min_by(|a, b| seconds(a).total_cmp(&seconds(b))).expect("there is one")
-            };
-            let (ours, theirs) = (best(true), best(false));
-            least = least.min(100.0 * (1.0 - seconds(ours) / seconds(theirs)));
-            most_p99 = most_p99.max(ours.p99_rise(&without));
+            let of =
+                |ours: bool| scans.iter().filter(move |s| (s.0 == Algorithm::Headtime.name()) == ours).map(|s| &s.1);
+            let seconds = |ours: bool| of(ours).map(Scanned::seconds).fold(MOST_SECONDS as f64, f64::min);
+            least = least.min(100.0 * (1.0 - seconds(true) / seconds(false)));
+            most_p99 = of(true).map(|s| s.p99_rise(&without)).fold(most_p99, f64::max);
             rows.extend(scans.iter().map(|(name, s)| row((title, name, seed), s, &without)));
             if nth == 0 {
                 f.charts.push(chart(title, &scans));

@@ -8,8 +8,8 @@
 //! not see it: too few of the predictions fail. So completions are compared with what the habit
 //! would do, and it is assumed once it explains them.
 //!
-//! The reverse, a profile with the habit and a drive without, costs the foreground nothing, so the
-//! habit is not unlearned, and learning it wrongly is harmless.
+//! The reverse, a profile with the habit and a drive without, costs the foreground 0.5% at most, so
+//! the habit is not unlearned.
 
 use headtime_disk::{Dur, Model};
 

@@ -32,39 +32,79 @@ fn decompressed(file: File) -> io::Result<Input> {
     let mut file = BufReader::with_capacity(BUFFER, file);
     let begins = file.fill_buf()?;
     if begins.starts_with(&GZIP) {
-        return Ok(Box::new(BufReader::with_capacity(BUFFER, Members { input: Some(file), member: None })));
+        return Ok(Parts::<Member>::of(file));
     }
     if begins.starts_with(&ZSTD) || (begins.len() > 3 && begins[1..4] == ZSTD_SKIPPED && begins[0] >> 4 == 5) {
-        return Ok(Box::new(BufReader::with_capacity(BUFFER, Frames { input: Some(file), frame: None })));
+        return Ok(Parts::<Frame>::of(file));
     }
     Ok(Box::new(file))
 }
 
-/// The members of a gzip file one after another, as of files that were joined. Zeros behind the
-/// last one are passed over, as gzip does: they fill a block of a tape or an archive.
-struct Members {
-    input: Option<BufReader<File>>,
-    member: Option<GzDecoder<BufReader<File>>>,
+/// A compressed part of a file: parts may follow one another.
+trait Part: Read + Sized {
+    /// Name of the format.
+    const FORMAT: &'static str;
+    /// Begins the next part; `None` at the end of the file, with what may be behind the last part.
+    fn begin(input: BufReader<File>) -> io::Result<Option<Self>>;
+    /// Returns what is behind it.
+    fn rest(self) -> BufReader<File>;
 }
 
-impl Read for Members {
+/// The parts of a file one after another.
+struct Parts<P> {
+    input: Option<BufReader<File>>,
+    part: Option<P>,
+}
+
+impl<P: Part + Send + 'static> Parts<P> {
+    fn of(file: BufReader<File>) -> Input {
+        Box::new(BufReader::with_capacity(BUFFER, Parts::<P> { input: Some(file), part: None }))
+    }
+}
+
+impl<P: Part> Read for Parts<P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            if let Some(member) = &mut self.member {
-                let read = member.read(buffer).map_err(|why| damaged("gzip", why))?;
+            if let Some(part) = &mut self.part {
+                let read = part.read(buffer).map_err(damaged::<P>)?;
                 if read > 0 || buffer.is_empty() {
                     return Ok(read);
                 }
-                self.input = self.member.take().map(GzDecoder::into_inner);
+                self.input = self.part.take().map(P::rest);
             }
-            let Some(mut input) = self.input.take() else { return Ok(0) };
-            let before = skip_zeros(&mut input)?;
-            match (input.fill_buf()?.is_empty(), before) {
-                (true, _) => return Ok(0),
-                (false, 0) => self.member = Some(GzDecoder::new(input)),
-                (false, _) => return Err(damaged("gzip", "data behind the zeros at its end")),
+            let Some(input) = self.input.take() else { return Ok(0) };
+            self.part = P::begin(input)?;
+            if self.part.is_none() {
+                return Ok(0);
             }
         }
+    }
+}
+
+/// An error in compressed data, with what its decoder found.
+fn damaged<P: Part>(why: impl Display) -> io::Error {
+    let format = P::FORMAT;
+    io::Error::new(io::ErrorKind::InvalidData, format!("expected {format} data, found it damaged or cut off ({why})"))
+}
+
+/// A member of a gzip file: files that were joined have several. Zeros behind the last one are
+/// passed over, as gzip does: they fill a block of a tape or an archive.
+type Member = GzDecoder<BufReader<File>>;
+
+impl Part for Member {
+    const FORMAT: &'static str = "gzip";
+
+    fn begin(mut input: BufReader<File>) -> io::Result<Option<Member>> {
+        let zeros = skip_zeros(&mut input)?;
+        match (input.fill_buf()?.is_empty(), zeros) {
+            (true, _) => Ok(None),
+            (false, 0) => Ok(Some(GzDecoder::new(input))),
+            (false, _) => Err(damaged::<Member>("data behind the zeros at its end")),
+        }
+    }
+
+    fn rest(self) -> BufReader<File> {
+        self.into_inner()
     }
 }
 
@@ -83,44 +123,32 @@ fn skip_zeros(input: &mut impl BufRead) -> io::Result<usize> {
     }
 }
 
-/// The frames of a zstd file one after another: tools that compress in parallel write several.
-struct Frames {
-    input: Option<BufReader<File>>,
-    frame: Option<StreamingDecoder<BufReader<File>, ruzstd::decoding::FrameDecoder>>,
-}
+/// A frame of a zstd file: tools that compress in parallel write several.
+type Frame = StreamingDecoder<BufReader<File>, ruzstd::decoding::FrameDecoder>;
 
-/// An error in compressed data, with what its decoder found.
-fn damaged(format: &str, why: impl Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("expected {format} data, found it damaged or cut off ({why})"))
-}
+impl Part for Frame {
+    const FORMAT: &'static str = "zstd";
 
-impl Read for Frames {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn begin(mut input: BufReader<File>) -> io::Result<Option<Frame>> {
         loop {
-            if let Some(frame) = &mut self.frame {
-                let read = frame.read(buffer).map_err(|why| damaged("zstd", why))?;
-                if read > 0 || buffer.is_empty() {
-                    return Ok(read);
-                }
-                self.input = self.frame.take().map(StreamingDecoder::into_inner);
-            }
-            let Some(mut input) = self.input.take() else { return Ok(0) };
             let begins = input.fill_buf()?;
             if begins.is_empty() {
-                return Ok(0);
+                return Ok(None);
             }
-            if begins.len() > 3 && begins[1..4] == ZSTD_SKIPPED {
-                let mut head = [0; 8];
-                input.read_exact(&mut head)?;
-                let length = u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
-                if io::copy(&mut (&mut input).take(length), &mut io::sink())? < length {
-                    return Err(damaged("zstd", "a frame to be skipped ends early"));
-                }
-                self.input = Some(input);
-                continue;
+            if begins.len() <= 3 || begins[1..4] != ZSTD_SKIPPED {
+                return StreamingDecoder::new(input).map(Some).map_err(damaged::<Frame>);
             }
-            self.frame = Some(StreamingDecoder::new(input).map_err(|why| damaged("zstd", why))?);
+            let mut head = [0; 8];
+            input.read_exact(&mut head)?;
+            let length = u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
+            if io::copy(&mut (&mut input).take(length), &mut io::sink())? < length {
+                return Err(damaged::<Frame>("a frame to be skipped ends early"));
+            }
         }
+    }
+
+    fn rest(self) -> BufReader<File> {
+        self.into_inner()
     }
 }
 

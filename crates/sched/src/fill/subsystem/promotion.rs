@@ -79,10 +79,12 @@ impl Starving {
 
     /// Returns the time without progress after which a straggler is due.
     fn patience(&self, load: Load, now: Time) -> Dur {
-        match load {
-            _ if load.cached || now < self.in_order_until => STARVED,
-            _ if load.requests >= QUEUED => PATIENCE_QUEUED,
-            _ => PATIENCE,
+        if load.cached || now < self.in_order_until {
+            STARVED
+        } else if load.requests >= QUEUED {
+            PATIENCE_QUEUED
+        } else {
+            PATIENCE
         }
     }
 
