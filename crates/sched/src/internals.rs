@@ -90,7 +90,7 @@ pub mod prices {
     pub use crate::fill::headtime::prices::Prices;
 }
 pub mod promotion {
-    pub use crate::fill::subsystem::promotion::PATIENCE_QUEUED;
+    pub use crate::fill::subsystem::promotion::PATIENCE;
 }
 pub mod reach {
     pub use crate::fill::reach::{BANDS, Cells, Gone, Reach};

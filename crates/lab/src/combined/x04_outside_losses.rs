@@ -86,14 +86,14 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         let window = Window::First(ALONE_SECONDS);
         alone.push((towards, Scan { towards: Some(towards), window, ..scan }.measure(&SPEC, run)?));
     }
-    let mut scans: Vec<(&Step, Scanned, f64)> = Vec::new();
+    let mut scans: Vec<(&Step, Scanned, [f64; 2])> = Vec::new();
     for s in &STEPS {
         let Step { placement, conservatism, towards, .. } = *s;
         let fill = Fill { algorithm: Algorithm::Headtime, placement, conservatism };
         let found = Scan { towards: Some(towards), ..scan }.with(fill).measure(&SPEC, run)?;
         let without = alone.iter().find(|(t, _)| *t == towards);
-        let loss = without.map_or(f64::NAN, |(_, w)| found.loss(w));
-        scans.push((s, found, loss));
+        let (loss, rise) = without.map_or((f64::NAN, f64::NAN), |(_, w)| (found.loss(w), found.p99_rise(w)));
+        scans.push((s, found, [loss, rise]));
     }
     let share = |i: usize| 100.0 * scans[i].1.free_mb_s / scans[FIRMWARE].1.free_mb_s;
     let mut f = Findings::default();
@@ -101,7 +101,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     let rows = scans.iter().enumerate().map(|(i, (s, found, loss))| {
         let mut row = vec![Cell::from(s.name), found.free_mb_s.into(), share(i).into()];
         row.extend(found.marks.map(Cell::from));
-        row.extend([*loss, 100.0 * found.extra_turns].map(Cell::from));
+        row.extend([loss[0], loss[1], 100.0 * found.extra_turns].map(Cell::from));
         row
     });
     f.tables.push(Table {
@@ -116,6 +116,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             "to_99.9_percent_s",
             "whole_s",
             "foreground_loss_percent",
+            "p99_higher_percent",
             "a_turn_late_percent",
         ],
         rows: rows.collect(),
@@ -124,7 +125,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     Ok(f)
 }
 
-fn chart(scans: &[(&Step, Scanned, f64)]) -> Chart {
+fn chart(scans: &[(&Step, Scanned, [f64; 2])]) -> Chart {
     Chart::Bars(BarChart {
         title: "From inside the drive to outside, step by step, Atlas 10K".into(),
         subtitle: "Free bandwidth of a whole scan with headtime's planner.".into(),

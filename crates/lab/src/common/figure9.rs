@@ -5,10 +5,11 @@
 //! 1). So every point is a whole scan, including the slow end. In a shortened run the drive has one
 //! cylinder in twenty ([`headtime_sim::scaled_drives`]), so that a whole scan takes minutes.
 
+use headtime_disk::DriveNoise;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::{Algorithm, Order};
 
-use super::scans::{Fill, Scan, Scanned, Window};
+use super::scans::{Fill, Load, Scan, Scanned, Window};
 use crate::experiment::{Cell, Run, RunError, Spec, Table};
 
 /// Time limit of a whole scan, and duration of a run without one, virtual seconds.
@@ -94,6 +95,14 @@ pub(crate) fn lines(spec: &Spec, run: &Run) -> Result<Vec<Lines>, RunError> {
     // Points that a scan of the whole drive leaves out.
     run.progress.advance(3 * (US.len() - sweep(run).len()) as u64);
     Ok(lines)
+}
+
+/// The three orders' lines with ten requests always outstanding.
+pub(crate) fn ten_active(spec: &Spec, run: &Run, noise: DriveNoise, sweep: &[u64]) -> Result<Vec<Lines>, RunError> {
+    let line = |&(name, order): &(&'static str, _)| {
+        line(spec, run, name, Scan { noise, load: Load::TenActive, ..point(run, order) }, sweep)
+    };
+    ORDERS.iter().map(line).collect()
 }
 
 /// The figure as rows.

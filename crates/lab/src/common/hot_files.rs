@@ -11,8 +11,11 @@ use std::rc::Rc;
 use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::TaskRange;
 use headtime_sched::layout::{BlockMap, Heat, Move, Place};
+use headtime_sim::stats::histogram::Histogram;
 use headtime_sim::workload::variates::Variates;
 use headtime_sim::workload::{Ask, Workload, WorkloadError};
+
+use super::host_memory::HostMemory;
 
 /// Sectors of a unit: 128 KiB.
 const UNIT: u64 = 256;
@@ -265,18 +268,31 @@ pub(crate) struct HotFiles {
     next: u64,
     /// A request at the end of moves is under way.
     ends_moves: bool,
-    /// Responses of requests, and their sum.
-    pub(crate) requests: u64,
-    total: Dur,
+    /// Responses of requests.
+    responses: Histogram,
+    memory: HostMemory,
+}
+
+/// How the files are accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Accesses {
+    /// Mean think time from the end of an access to the next one.
+    pub think: Dur,
+    /// The host's memory for files, sectors.
+    pub memory: u64,
+    /// Of the files, which are the same for each seed of the accesses.
+    pub files_seed: u64,
+    /// Of the accesses.
+    pub seed: u64,
 }
 
 impl HotFiles {
-    /// Creates `tasks` tasks. The files are the same for each seed.
-    pub(crate) fn new(export: &Rc<RefCell<Export>>, tasks: usize, think: Dur, seed: u64) -> HotFiles {
+    /// Creates `tasks` tasks.
+    pub(crate) fn new(export: &Rc<RefCell<Export>>, tasks: usize, accesses: Accesses) -> HotFiles {
         let part = export.borrow().map.part();
         // The requests of an earlier load have ended with it.
         export.borrow_mut().writing.clear();
-        let mut random = Variates::new(seed, 0);
+        let mut random = Variates::new(accesses.files_seed, 0);
         let stretch = part.count / FILES;
         let mut order: Vec<u64> = (0..FILES).collect();
         for last in (1..FILES).rev() {
@@ -296,29 +312,30 @@ impl HotFiles {
             export: Rc::clone(export),
             files,
             sums: sums.collect(),
-            random: Variates::new(seed, 1),
+            random: Variates::new(accesses.seed, 1),
             tasks: (0..tasks).map(|_| Task::default()).collect(),
-            think,
+            think: accesses.think,
             due: BTreeMap::new(),
             next: 0,
             ends_moves: false,
-            requests: 0,
-            total: Dur::ZERO,
+            responses: Histogram::default(),
+            memory: HostMemory::new(accesses.memory),
         };
         (0..tasks as u32).for_each(|task| load.continues(task, Time::ZERO));
         load
     }
 
-    /// Returns the mean response, ms.
-    pub(crate) fn mean_ms(&self) -> f64 {
-        self.total.as_ms_f64() / self.requests.max(1) as f64
+    /// Returns the responses of requests.
+    pub(crate) fn responses(&self) -> &Histogram {
+        &self.responses
     }
 
     /// Makes a task's next request due.
     fn continues(&mut self, task: u32, now: Time) {
         let mut due = now;
-        if self.tasks[task as usize].left.is_empty() {
-            due = now + Dur(self.random.exponential(self.think.0));
+        // What is in memory takes no time.
+        while self.tasks[task as usize].left.is_empty() {
+            due = due + Dur(self.random.exponential(self.think.0));
             let access = self.access();
             self.tasks[task as usize].left = access;
         }
@@ -326,13 +343,18 @@ impl HotFiles {
         self.put(due, task, Due::Next(step));
     }
 
+    /// Draws an access; without a request if the file is read and in the host's memory.
     fn access(&mut self) -> VecDeque<Step> {
         let drawn = self.random.below(*self.sums.last().expect("there are files"));
-        let file = self.files[self.sums.partition_point(|&sum| sum <= drawn)];
+        let number = self.sums.partition_point(|&sum| sum <= drawn);
+        let file = self.files[number];
         if self.random.below(WRITES) == 0 {
             let count = WRITTEN.min(file.count);
             let lbn = file.lbn + 8 * self.random.below((file.count - count) / 8 + 1);
             return [Step { kind: Kind::Write, range: TaskRange { lbn, count } }].into();
+        }
+        if self.memory.read(number, file.count) {
+            return VecDeque::new();
         }
         let read = |from: u64| TaskRange { lbn: file.lbn + from, count: READ.min(file.count - from) };
         (0..file.count).step_by(READ as usize).map(|from| Step { kind: Kind::Read, range: read(from) }).collect()
@@ -397,8 +419,7 @@ impl Workload for HotFiles {
         if step.kind == Kind::Write {
             self.export.borrow_mut().written(step.range);
         }
-        self.requests += 1;
-        self.total += now.since(due);
+        self.responses.record(now.since(due));
         self.continues(owner, now);
     }
 

@@ -5,6 +5,7 @@
 //! | [`characterised_drive`] | characterised virtual drives, once per seed |
 //! | [`figure9`] | loss and free bandwidth over conservatism (Lumb 2002, figure 9) |
 //! | [`guarantee_check`] | whether streams kept their guarantees |
+//! | [`host_memory`] | the files that a host holds in memory |
 //! | [`hot_files`] | a file system's load on a reorganised export |
 //! | [`load_run`] | a load on a built-in drive |
 //! | [`policy_run`] | the benchmark suite under an ADMIT policy |
@@ -18,6 +19,7 @@
 pub(crate) mod characterised_drive;
 pub(crate) mod figure9;
 pub(crate) mod guarantee_check;
+pub(crate) mod host_memory;
 pub(crate) mod hot_files;
 pub(crate) mod load_run;
 pub(crate) mod policy_run;

@@ -3,13 +3,14 @@
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 9: SSTF leaves long rotational
 //! latencies, SPTF short ones, SPTF-SW60% is in between.
 
+use headtime_disk::DriveNoise;
+
 use crate::common::figure9::{self, Lines};
-use crate::common::scans::{Load, Scan};
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};
 
 /// The experiment.
 pub(crate) const F8: Experiment =
-    Experiment { spec: &SPEC, steps: figure9::STEPS + 3 * (1 + TEN_ACTIVE_US.len() as u64), run };
+    Experiment { spec: &SPEC, steps: figure9::STEPS + 6 * (1 + TEN_ACTIVE_US.len() as u64), run };
 
 static SPEC: Spec = Spec {
     id: "F8",
@@ -84,15 +85,18 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     let [_, price] = range(figure9::sweep(run), |us| lower(weighted, sptf, us));
     f.figure("F8c", &[share, price]);
     f.tables.push(figure9::table("figure_9", &lines));
-    let ten = figure9::ORDERS.iter().map(|&(name, order)| {
-        let scan = Scan { load: Load::TenActive, ..figure9::point(run, order) };
-        figure9::line(&SPEC, run, name, scan, &TEN_ACTIVE_US)
-    });
-    let ten = ten.collect::<Result<Vec<_>, RunError>>()?;
+    let ten_active = |noise| figure9::ten_active(&SPEC, run, noise, &TEN_ACTIVE_US);
+    let (ten, errs) = (ten_active(DriveNoise::Profile)?, ten_active(DriveNoise::Measured)?);
     let (first, last) = (&ten[0], &ten[2]);
     f.figure("F8a", &range(&TEN_ACTIVE_US, |us| lower(first, last, us)));
     f.figure("F8b", &range(&TEN_ACTIVE_US, |us| first.at(us).free_mb_s / last.at(us).free_mb_s));
     f.tables.push(figure9::table("ten_always_waiting", &ten));
+    f.tables.push(figure9::table("ten_always_waiting_drive_that_errs", &errs));
+    let (first, last) = (&errs[0], &errs[2]);
+    let [least, most] = range(&TEN_ACTIVE_US, |us| lower(first, last, us));
+    f.notes.push(("F8a", format!("Seed {}: {least:.1} to {most:.1}% on a drive that errs.", run.seed)));
+    let [least, most] = range(&TEN_ACTIVE_US, |us| first.at(us).free_mb_s / last.at(us).free_mb_s);
+    f.notes.push(("F8b", format!("Seed {}: {least:.2} to {most:.2} times on a drive that errs.", run.seed)));
     Ok(f)
 }
 

@@ -55,9 +55,10 @@ static SPEC: Spec = Spec {
 const STEADY_STATE_NOTE: &str = "Steady state is taken as the mean over a whole scan, the slow end included: what one \
         gets who scans one time after another. The best order is SSTF; conservatism is 0.3 ms, at which the paper \
         promises its loss of under 2%. Counted is the scan's progress, with the blocks that foreground requests read \
-        anyway; the table has it without them, too. (3.1 MB/s are 29 scans of 9.1 GB a day, not 37; the paper does not \
-        say where the difference lies.) The paper has no name for its own algorithm; from its description it was \
-        nearest to BW-Greedy, which is in the table beside Angle-EP-Frag and headtime's own planner.";
+        anyway. Without them it is 3.08 to 3.15 MB/s (table), with one of three seeds below the paper's figure. (3.1 \
+        MB/s are 29 scans of 9.1 GB a day, not 37; the paper does not say where the difference lies.) The paper has no \
+        name for its own algorithm; from its description it was nearest to BW-Greedy, which is in the table beside \
+        Angle-EP-Frag and headtime's own planner.";
 
 /// Definition of used bandwidth.
 const USED_BANDWIDTH_NOTE: &str = "SPTF-SW60% at 0.4 ms, as in the paper's section 5.4, over a whole scan; what a \

@@ -8,7 +8,8 @@
 //!   of the whole disk in blocks of 32 KB. No use of idle time: there is none.
 //! * Conservatism is adaptive, as the paper's "fudge factor" is ("This factor adaptively changes",
 //!   section 4.8).
-//! * No part of the scan is promoted: each ends when gaps have delivered its last block.
+//! * No part of the scan is promoted. Blocks that no gap can hold are fetched when nothing has been
+//!   delivered for two seconds: a few at the end of each scan.
 //!
 //! # The budget of a search
 //!

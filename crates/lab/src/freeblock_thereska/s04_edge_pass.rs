@@ -33,9 +33,9 @@ static SPEC: Spec = Spec {
         note: "The innermost zone ends 2% later, and the outermost when it did, to half a percent. BW-Greedy has \
                hardly a bias here that an extra pass could mend: with it all zones end within the last 7% of the scan \
                (table), because requests come from all over the disk and a search goes on from wherever they are; and \
-               the third of the search that begins at the edges presumably finds little that can be reached in the \
-               gap, and is missing elsewhere. A smaller budget makes no difference: with the quick pass alone (table), \
-               and with a quarter of that (tried once, three seeds), the innermost zone ends 4 to 6% later. Quick runs \
+               the third of the search that begins at the edges is missing elsewhere: nine tenths of the disk are read \
+               1 to 2% later (table). A smaller budget makes no difference: with the quick pass alone (table), and \
+               with a quarter of that (tried once, three seeds), the innermost zone ends 4 to 6% later. Quick runs \
                scan an eighth of the cylinders on the same stroke.",
     }],
     length: Length::Minutes,

@@ -143,7 +143,7 @@ fn trials(run: &Run, between: Between) -> Result<([f64; REQUESTS_AFTER_IDLE], us
     let target = setup.target(&SPEC)?;
     let geometry = target.geometry.clone().expect("a simulated disk has one");
     let mut rng = Variates::new(run.seed, 8);
-    let (mut sums, mut undone) = ([0.0; REQUESTS_AFTER_IDLE], 0);
+    let (mut sums, mut undone, mut measured) = ([0.0; REQUESTS_AFTER_IDLE], 0, 0);
     for _ in 0..trials {
         let cylinder = rng.below(u64::from(geometry.cylinders())) as u32;
         let Some(track) = geometry.track(cylinder, rng.below(2) as u16).filter(|t| t.lbns >= MIN_TRACK_SECTORS) else {
@@ -156,12 +156,14 @@ fn trials(run: &Run, between: Between) -> Result<([f64; REQUESTS_AFTER_IDLE], us
         fresh.run_load(&SPEC, &mut script, &mut blocks, &mut seen)?;
         let behind = &seen.0[2..];
         for (sum, done) in sums.iter_mut().zip(behind) {
-            *sum += done.service().as_ms_f64() / trials as f64;
+            *sum += done.service().as_ms_f64();
         }
+        measured += 1;
         let in_time = blocks.done_at.is_some_and(|t| t < behind[0].due);
         undone += usize::from(between != Between::Nothing && !in_time);
     }
-    Ok((sums, undone))
+    assert!(measured > 0, "no track was long enough");
+    Ok((sums.map(|sum| sum / f64::from(measured)), undone))
 }
 
 /// Requests in order of completion.

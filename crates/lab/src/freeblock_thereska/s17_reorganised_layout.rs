@@ -8,12 +8,12 @@ use headtime_disk::Dur;
 use headtime_sched::{Algorithm, FillConfig};
 
 use super::background_run::BackgroundRun;
-use crate::common::hot_files::{Export, HotFiles, Reserve};
+use crate::common::hot_files::{Accesses, Export, HotFiles, Reserve};
 use crate::common::reorganiser::{Chosen, Reorganiser};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
-pub(crate) const S17: Experiment = Experiment { spec: &SPEC, steps: 9, run };
+pub(crate) const S17: Experiment = Experiment { spec: &SPEC, steps: 3 * CASES.len() as u64, run };
 
 static SPEC: Spec = Spec {
     id: "S17",
@@ -46,6 +46,28 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
+/// A load and a place of the reserve.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    name: &'static str,
+    think: Dur,
+    reserve: Reserve,
+    /// The host's memory for files, MiB.
+    memory_mib: u64,
+    /// Whether each phase has accesses of its own, of the same distribution.
+    others: bool,
+}
+
+const CLAIM: Case =
+    Case { name: "claim", think: Dur::from_ms(15), reserve: Reserve::Middle, memory_mib: 0, others: false };
+const CASES: [Case; 6] = [
+    CLAIM,
+    Case { name: "no think time", think: Dur::ZERO, ..CLAIM },
+    Case { name: "reserve at the edge", reserve: Reserve::Edge, ..CLAIM },
+    Case { name: "other accesses in each phase", others: true, ..CLAIM },
+    Case { name: "64 MiB of files in memory", memory_mib: 64, ..CLAIM },
+    Case { name: "256 MiB of files in memory", memory_mib: 256, ..CLAIM },
+];
 /// Programs.
 const TASKS: usize = 2;
 /// Seconds before and after.
@@ -54,36 +76,42 @@ const SECONDS: u64 = 1_200;
 fn run(run: &Run) -> Result<Findings, RunError> {
     let mut f = Findings::default();
     let mut rows = Vec::new();
-    let cases = [(15, Reserve::Middle), (0, Reserve::Middle), (15, Reserve::Edge)];
-    for (think_ms, reserve) in cases {
-        let m = measure(run, Dur::from_ms(think_ms), reserve, Chosen::Hot)?;
-        if (think_ms, reserve) == cases[0] {
+    for case in CASES {
+        let m = measure(run, case, Chosen::Hot)?;
+        if case.name == CLAIM.name {
             let figures = [m.shorter(), m.longer_meanwhile(), m.fewer_meanwhile(), m.lost as f64];
             f.figure("S17", &figures);
         }
+        let [before, meanwhile, after] = [m.before, m.meanwhile, m.after];
         let figures = [
-            m.before.mean_ms,
-            m.meanwhile.mean_ms,
-            m.after.mean_ms,
-            m.before.per_second,
-            m.meanwhile.per_second,
-            m.after.per_second,
-            m.meanwhile.seconds,
+            before.mean_ms,
+            meanwhile.mean_ms,
+            after.mean_ms,
+            m.shorter(),
+            before.p99_ms,
+            meanwhile.p99_ms,
+            after.p99_ms,
+            before.per_second,
+            meanwhile.per_second,
+            after.per_second,
+            meanwhile.seconds,
             m.moved as f64,
             m.in_vain as f64,
             m.recopied as f64,
             100.0 * m.share,
+            m.lost as f64,
         ];
-        let reserve = if reserve == Reserve::Middle { "middle" } else { "edge" };
-        let names = [if think_ms > 0 { "15 ms" } else { "none" }, reserve].map(Cell::from);
-        rows.push(names.into_iter().chain(figures.map(Cell::from)).collect());
+        rows.push([Cell::from(case.name)].into_iter().chain(figures.map(Cell::from)).collect());
     }
     let columns = &[
-        "think_time",
-        "reserve",
+        "case",
         "before_ms",
         "meanwhile_ms",
         "after_ms",
+        "shorter_percent",
+        "before_p99_ms",
+        "meanwhile_p99_ms",
+        "after_p99_ms",
         "before_per_s",
         "meanwhile_per_s",
         "after_per_s",
@@ -92,6 +120,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         "moves_in_vain",
         "units_copied_again",
         "accesses_in_reserve_percent",
+        "reads_without_the_data",
     ];
     f.tables.push(Table { name: "phases", columns, rows });
     Ok(f)
@@ -101,6 +130,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     mean_ms: f64,
+    p99_ms: f64,
     per_second: f64,
     seconds: f64,
 }
@@ -133,23 +163,26 @@ impl Measured {
     }
 }
 
-fn measure(run: &Run, think: Dur, reserve: Reserve, chosen: Chosen) -> Result<Measured, RunError> {
+fn measure(run: &Run, case: Case, chosen: Chosen) -> Result<Measured, RunError> {
     let mut with = BackgroundRun::new(&SPEC, run.seed)?;
     with.fill = Some(FillConfig { seed: run.seed, ..FillConfig::new(Algorithm::Headtime) });
     with.limits.until_scanned = true;
     let alone = with.alone().seconds(run.length(SECONDS, SECONDS / 4));
-    let export = Export::new(with.target(&SPEC)?.capacity, reserve);
-    let phase = |setup: &BackgroundRun, mover: &mut Reorganiser| -> Result<Phase, RunError> {
-        // The same accesses in each phase.
-        let mut load = HotFiles::new(&export, TASKS, think, run.seed);
-        let stats = setup.run_load(&SPEC, &mut load, mover, &mut ())?;
+    let export = Export::new(with.target(&SPEC)?.capacity, case.reserve);
+    let phase = |setup: &BackgroundRun, nth: u64| -> Result<Phase, RunError> {
+        let seed = run.seed + if case.others { 1_000 * nth } else { 0 };
+        let memory = case.memory_mib * 2_048;
+        let accesses = Accesses { think: case.think, memory, files_seed: run.seed, seed };
+        let mut load = HotFiles::new(&export, TASKS, accesses);
+        let mut mover = Reorganiser::new(&export, chosen);
+        let stats = setup.run_load(&SPEC, &mut load, &mut mover, &mut ())?;
         run.progress.advance(1);
-        let seconds = stats.ended_at.as_secs_f64();
-        Ok(Phase { mean_ms: load.mean_ms(), per_second: load.requests as f64 / seconds, seconds })
+        let (responses, seconds) = (load.responses(), stats.ended_at.as_secs_f64());
+        let ms = |d: Option<Dur>| d.map_or(0.0, Dur::as_ms_f64);
+        let per_second = responses.samples() as f64 / seconds;
+        Ok(Phase { mean_ms: ms(responses.mean()), p99_ms: ms(responses.quantile(990)), per_second, seconds })
     };
-    let before = phase(&alone, &mut Reorganiser::new(&export, chosen))?;
-    let meanwhile = phase(&with, &mut Reorganiser::new(&export, chosen))?;
-    let after = phase(&alone, &mut Reorganiser::new(&export, chosen))?;
+    let (before, meanwhile, after) = (phase(&alone, 0)?, phase(&with, 1)?, phase(&alone, 2)?);
     let e = export.borrow();
     let share = e.in_reserve().1;
     let (lost, moved, in_vain, recopied) = (e.lost, e.moved, e.in_vain, e.recopied);
@@ -165,8 +198,7 @@ mod tests {
     #[test]
     fn no_read_finds_a_place_without_its_data_and_units_that_are_not_hot_change_nothing() {
         let run = Run { seed: 1, quick: true, progress: &Unwatched };
-        let [hot, any] =
-            [Chosen::Hot, Chosen::Any].map(|chosen| measure(&run, Dur::from_ms(15), Reserve::Middle, chosen).unwrap());
+        let [hot, any] = [Chosen::Hot, Chosen::Any].map(|chosen| measure(&run, CLAIM, chosen).unwrap());
         println!("hot {hot:?}\nany {any:?}");
         assert!(hot.moved > 0 && hot.recopied > 0 && any.moved > hot.moved / 2, "{} {}", hot.moved, any.moved);
         assert_eq!((hot.lost, any.lost), (0, 0));

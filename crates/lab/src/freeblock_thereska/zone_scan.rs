@@ -8,7 +8,7 @@
 
 use headtime_disk::profile::GeometrySpec;
 use headtime_disk::{Geometry, Kind, Time};
-use headtime_sched::internals::promotion::PATIENCE_QUEUED;
+use headtime_sched::internals::promotion::PATIENCE;
 use headtime_sched::{Core, FillReport, TaskError, TaskEvent, TaskRange, TaskSpec};
 use headtime_sim::background::{Background, Progress};
 
@@ -61,7 +61,7 @@ pub(crate) struct ZoneScan {
     done_at: Vec<Option<Time>>,
     nearly_at: Vec<Option<Time>>,
     delivered: u64,
-    /// Time of the last delivery, and the number of times when it came [`PATIENCE_QUEUED`] or more
+    /// Time of the last delivery, and the number of times when it came [`PATIENCE`] or more
     /// after its predecessor.
     last: Time,
     waits: u64,
@@ -151,7 +151,7 @@ impl ZoneScan {
     }
 
     fn delivered(&mut self, range: TaskRange, now: Time) {
-        self.waits += u64::from(now.saturating_since(self.last) >= PATIENCE_QUEUED);
+        self.waits += u64::from(now.saturating_since(self.last) >= PATIENCE);
         self.last = now;
         let before = self.delivered;
         self.delivered += range.count;

@@ -108,6 +108,11 @@ impl Gate {
     pub fn set_overdue(&mut self, overdue: bool) {
         self.overdue = overdue;
     }
+
+    /// Returns whether a command at the drive is overdue.
+    pub fn is_overdue(&self) -> bool {
+        self.overdue
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod promoted;
 mod recordings;
 mod simulation;
 mod startup_recorded;
+mod stragglers;
 mod stream_qualities;
 mod streams;
 mod validation;

@@ -6,7 +6,9 @@
 //! that no gap is long enough, or it holds a sector known to be bad, which gaps and idle time skip.
 //! One is fetched when nothing at all has been brought for [`PATIENCE`] (or [`PATIENCE_QUEUED`]),
 //! or nothing for one of the sessions for [`STARVED`], regardless of other sessions. If the head
-//! has to return to the foreground, one is fetched for all sessions in each [`STARVED`].
+//! has to return to the foreground, or predictions fail, one is fetched for all sessions in each
+//! [`STARVED`]. All of them together take at most one part in [`SHARE`] of the disk's time: where
+//! units are so large that no gap holds one, all are stragglers.
 
 use headtime_disk::{Dur, Kind, Model, Time};
 
@@ -24,12 +26,12 @@ const PROMOTED_SECTORS: u64 = 256;
 /// A straggler is fetched when nothing has been brought for this time. With a foreground that moves
 /// the head anyway it costs a revolution each time: 0.3% of the time at 10,000 rpm. It delays the
 /// requests of that time, fewer than those that determine the p99.
-pub(crate) const PATIENCE: Dur = Dur::from_secs(2);
+pub const PATIENCE: Dur = Dur::from_secs(2);
 /// The same while `QUEUED` requests are in the queue or at the drive: a request then waits for
 /// others anyway, for longer than a straggler takes. Of a whole scan that costs less than 0.1% of
 /// the foreground's rate, and with 2 s the scan takes 1 to 4% longer. With 0.1 s it takes another 1
 /// to 3% less, but the foreground loses up to 0.5% under SPTF (docs/freeblock.md).
-pub const PATIENCE_QUEUED: Dur = Dur::from_ms(500);
+pub(crate) const PATIENCE_QUEUED: Dur = Dur::from_ms(500);
 /// Requests for which a straggler is only one more.
 pub(crate) const QUEUED: usize = 4;
 /// A straggler is fetched for a session that has received nothing for this time while others have:
@@ -45,6 +47,14 @@ pub(crate) const STARVED: Dur = Dur::from_secs(60);
 const OVERDUE: Dur = Dur::from_secs(5);
 /// Interval between checks for such a session.
 const LOOK_AGAIN: Dur = Dur::from_secs(1);
+/// Stragglers take one part in this many of the disk's time, beyond what was [`SAVED`]: they delay
+/// as many of the requests, fewer than those that determine the p99.
+const SHARE: u64 = 500;
+/// The share that is kept while no straggler is fetched: some 100 units on two tracks, more than
+/// are left at the end of a scan (docs/freeblock.md).
+const SAVED: Dur = Dur::from_secs(1);
+/// What there is of it at the beginning, for scans that are short.
+const SAVED_FIRST: Dur = Dur::from_ms(100);
 /// Cells examined for one straggler.
 const TRIES: usize = 16;
 
@@ -52,9 +62,41 @@ const TRIES: usize = 16;
 /// before.
 const IN_ORDER: Dur = Dur::from_secs(1);
 
+/// The time that stragglers may take.
+#[derive(Clone, Copy, Debug)]
+struct Allowance {
+    /// What there was, in ns, at a time; negative after a straggler that took more.
+    saved_ns: i64,
+    at: Time,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance { saved_ns: SAVED_FIRST.0 as i64, at: Time::ZERO }
+    }
+}
+
+impl Allowance {
+    /// Returns what there is at `now`, ns.
+    fn now_ns(&self, now: Time) -> i64 {
+        let earned = now.saturating_since(self.at).0 / SHARE;
+        self.saved_ns.saturating_add(earned.min(i64::MAX as u64) as i64).min(SAVED.0 as i64)
+    }
+
+    fn take(&mut self, cost: Dur, now: Time) {
+        *self = Allowance { saved_ns: self.now_ns(now) - cost.0 as i64, at: now };
+    }
+
+    /// Returns when the next straggler can be paid, however much it takes.
+    fn due(&self) -> Time {
+        self.at + Dur(self.saved_ns.min(0).unsigned_abs().saturating_mul(SHARE))
+    }
+}
+
 /// State of the search for stragglers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Starving {
+    allowance: Allowance,
     /// When the last straggler was sent.
     last: Option<Time>,
     /// No search before this time: nothing was found lately.
@@ -97,8 +139,14 @@ impl Starving {
             true => (since + STARVED).min(self.in_order_until.max(since + PATIENCE_QUEUED)),
             false => since + PATIENCE_QUEUED,
         };
-        self.not_before.max(due)
+        self.not_before.max(due).max(self.allowance.due())
     }
+}
+
+/// Returns what fetching a straggler takes from the foreground: a revolution, and its transfer.
+fn cost(model: &Model, kind: Kind, range: TaskRange) -> Dur {
+    let place = model.place(range.lbn, range.count as u32, kind);
+    model.mechanics.rotation.period() + place.map_or(Dur::ZERO, |place| place.transfer)
 }
 
 /// The foreground, as stragglers have to regard it.
@@ -190,13 +238,18 @@ impl Freeblock {
         promoted
     }
 
-    /// Returns a straggler if one is due. While predictions fail, only for an idle drive, which
-    /// needs none.
+    /// Returns a straggler if one is due.
     fn straggler(&mut self, model: &Model, load: Load, now: Time) -> Option<(Kind, TaskRange)> {
-        if !(self.may_fill() || load.requests == 0 && self.wants_something()) {
+        if !self.wants_something() || now < self.starving.allowance.due() {
             return None;
         }
-        let patience = self.starving.patience(load, now);
+        // Where predictions fail nothing is brought in gaps, perhaps for good. An idle drive needs
+        // no predictions.
+        let patience = match load.requests > 0 && !self.may_fill() {
+            true if self.gate.is_overdue() || !self.tasks.has_room() => return None,
+            true => STARVED,
+            false => self.starving.patience(load, now),
+        };
         let lately = self.starving.last.is_some_and(|last| now < last + patience);
         if lately || now < self.starving.not_before {
             return None;
@@ -207,10 +260,13 @@ impl Freeblock {
             None => return None,
         };
         let found = self.unit_for(model, who);
-        match (&found, who) {
-            (Some(_), _) => self.starving.last = Some(now),
+        match found {
+            Some((kind, range)) => {
+                self.starving.last = Some(now);
+                self.starving.allowance.take(cost(model, kind, range), now);
+            }
             // The next cells are examined later.
-            (None, _) => self.starving.not_before = now + PATIENCE_QUEUED,
+            None => self.starving.not_before = now + PATIENCE_QUEUED,
         }
         if let (Some(_), Who::Session(session)) = (&found, who) {
             self.brought_for.iter_mut().filter(|b| b.0 == session).for_each(|b| b.1 = now);
@@ -275,5 +331,24 @@ impl Freeblock {
         self.brought_for.iter_mut().filter(|b| !tasks.may_be_given(b.0)).for_each(|b| b.1 = now);
         let longest = self.brought_for.iter().min_by_key(|b| b.1)?;
         (now.saturating_since(longest.1) >= STARVED).then_some(longest.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stragglers_took_is_earned_again_and_no_more_is_saved_than_some() {
+        let (mut a, second) = (Allowance::default(), Dur::from_secs(1));
+        assert_eq!((a.due(), a.now_ns(Time::ZERO)), (Time::ZERO, SAVED_FIRST.0 as i64));
+        // A hundred seconds later there are 0.3 s. One that takes 0.5 s is paid within 100 s.
+        let now = Time::ZERO + Dur::from_secs(100);
+        a.take(Dur(second.0 / 2), now);
+        assert_eq!((a.saved_ns, a.due()), (-200_000_000, now + Dur::from_secs(100)));
+        assert_eq!(a.now_ns(now + Dur::from_secs(100)), 0);
+        assert_eq!(a.now_ns(now + Dur::from_secs(1_000_000)), SAVED.0 as i64);
+        a.take(Dur::ZERO, now + Dur::from_secs(1_000_000));
+        assert!(a.due() <= now + Dur::from_secs(1_000_000));
     }
 }
