@@ -5,7 +5,6 @@
 //! spent on what gaps would not bring ([`super::reach`]). One command is sent at a time, cut as in
 //! [`super::offer`]: a request that arrives during it waits for its completion.
 
-use headtime_disk::profile::Prefetch;
 use headtime_disk::{Dur, Head, Kind, Model, Time};
 
 use super::banded::Banded;
@@ -126,7 +125,7 @@ impl Cells for Numbered<'_> {
 impl Idling {
     /// Creates the scheduler; idle from time zero.
     pub(crate) fn new(config: &IdleConfig, model: &Model, regions: &Regions) -> Idling {
-        let reads_on = model.cache.segments > 0 && model.cache.prefetch != Prefetch::None;
+        let reads_on = model.reads_ahead();
         let turn = model.mechanics.rotation.period();
         let thresholds = if reads_on { config.thresholds.behind_prefetch(turn) } else { config.thresholds };
         let idle = Idle::new(thresholds, Time::ZERO);
@@ -347,8 +346,10 @@ impl Idling {
     /// After a write the drive reads nothing ahead: returns what passes next on the track under the
     /// head, before the arm moves elsewhere and delays an arriving request.
     fn stay<W: Wants>(&mut self, look: &Look<W>, here: (u32, u16)) -> Option<Leg> {
-        let stays = self.reads_on && self.read_to.is_none();
-        look.on_track(&mut self.wanted, here).filter(|_| stays).map(|o| o.leg)
+        if !self.reads_on || self.read_to.is_some() {
+            return None;
+        }
+        look.on_track(&mut self.wanted, here).map(|o| o.leg)
     }
 
     fn anywhere<W: Wants>(

@@ -3,11 +3,13 @@
 //! "The innermost and outermost cylinders are often difficult to service in rotational latency
 //! gaps" (Thereska 2003 section 4.6). How difficult a cylinder is depends on the locality of the
 //! foreground, the filling algorithm and the remaining amount, so it is measured. The disk is
-//! divided into [`BANDS`]; known for each are the wanted sectors that remain, *w*, and the recent
-//! rate at which the foreground brings them for free, *g* (in gaps and by its own requests); for
-//! all together, the rate of idle time, *i*. The more is wanted in a band the more gaps find there,
-//! so the remainder of a band shrinks like w exp(-t g / w), and idle time has to bring the rest.
-//! Everything is done at the time T for which
+//! divided into [`BANDS`]. For each band two quantities are known: the wanted sectors that remain,
+//! *w*, and the recent rate at which the foreground brings them for free, *g* (in gaps and by its
+//! own requests); for all together, the rate of idle time, *i*. The more is wanted in a band the
+//! more gaps find there, so the remainder of a band shrinks like w exp(-t g / w), and idle time has
+//! to bring the rest.
+//!
+//! All work ends at the time T that satisfies
 //!
 //! ```text
 //! sum over bands of w exp(-T g / w) = i T
@@ -57,11 +59,12 @@ pub trait Cells {
 /// Why sectors are no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// Brought in a gap, or by a foreground request that covers them.
+    /// Brought outside idle time: in a gap, by a foreground request that covers them, or as a
+    /// promoted piece or straggler.
     Free,
     /// Brought in idle time.
     Idle,
-    /// Aborted, or brought without a decision of the scheduler.
+    /// Aborted, or superseded by a newer write.
     Otherwise,
 }
 

@@ -18,7 +18,8 @@ use crate::tasks::{SessionId, TaskRange, Wants, Who};
 /// Maximum number of pieces of promoted tasks in the foreground: two at the drive, and the next two
 /// to choose from.
 pub(crate) const MAX_PROMOTED: usize = 4;
-/// Maximum sectors of one piece, unless one unit is more: 128 KiB, what block layers send at once.
+/// Maximum sectors of one piece, unless one unit is more: 128 KiB of 512-byte sectors, what block
+/// layers send at once.
 const PROMOTED_SECTORS: u64 = 256;
 
 /// A straggler is fetched when nothing has been brought for this time. With a foreground that moves
@@ -207,12 +208,13 @@ impl Freeblock {
             None => return None,
         };
         let found = self.unit_for(model, who);
-        match (&found, who) {
-            (Some(_), _) => self.starving.last = Some(now),
+        if found.is_none() {
             // The next cells are examined later.
-            (None, _) => self.starving.not_before = now + PATIENCE_QUEUED,
+            self.starving.not_before = now + PATIENCE_QUEUED;
+            return None;
         }
-        if let (Some(_), Who::Session(session)) = (&found, who) {
+        self.starving.last = Some(now);
+        if let Who::Session(session) = who {
             self.brought_for.iter_mut().filter(|b| b.0 == session).for_each(|b| b.1 = now);
         }
         found
