@@ -404,9 +404,9 @@ impl Core {
         let fill = self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.next_request.is_none());
         let fill = fill.and_then(|f| f.next_wakeup(self.now));
         // When ADMIT's idling or the active application's slice ends.
-        let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.next_request.is_none());
-        let streams = Some(()).filter(|()| self.dispatch.has_room() && self.next_request.is_none());
-        let streams = streams.and_then(|()| self.period_ends());
+        let chooses = self.dispatch.has_room() && self.next_request.is_none();
+        let admit = self.admit.as_ref().filter(|_| chooses);
+        let streams = if chooses { self.period_ends() } else { None };
         // While no request is eligible ADMIT is not consulted, and its wake-up time may have
         // passed.
         let admit = admit.and_then(|a| a.next_wakeup()).filter(|&t| self.streams.is_none() || t > self.now);

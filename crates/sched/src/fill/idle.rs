@@ -11,7 +11,7 @@
 //!
 //! A command cannot be cancelled when a foreground request arrives. Its delay is bounded by sending
 //! one command at a time, of at most one track, or an eighth or a quarter of one on a drive that
-//! reads ahead ([`longest_command`], [`super::offer`]); a larger unit is one command all the same.
+//! reads ahead ([`super::offer`]); a larger unit is one command all the same.
 
 use headtime_disk::{Dur, Time};
 
@@ -159,7 +159,7 @@ impl Idle {
         self.background += 1;
     }
 
-    /// Counts its completion.
+    /// Counts the completion of a command of idle work.
     #[inline]
     pub(crate) fn completed(&mut self) {
         assert!(self.background > 0, "more commands completed than were sent");
@@ -213,15 +213,6 @@ impl Idle {
             State::Short => Some(self.quiet_since + self.thresholds.long),
         }
     }
-}
-
-/// Sectors that one command in idle time may cover on a track of `spt`, unless a single unit is
-/// larger: one revolution. A request that arrives during it waits half a revolution on average,
-/// less than it would wait for a busy disk. [`super::offer`] uses an eighth or a quarter of it on a
-/// drive that reads ahead.
-#[inline]
-pub(crate) const fn longest_command(spt: u32) -> u32 {
-    spt
 }
 
 #[cfg(test)]

@@ -62,6 +62,18 @@ struct Flown {
     alone: bool,
 }
 
+/// A gap that may be filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GapToFill {
+    /// The gap.
+    pub gap: Gap,
+    /// The track on which the command before the gap ends, if that is a read: the drive's cache
+    /// treats a second read on the same track depending on the previous command.
+    pub last_read: Option<(u32, u16)>,
+    /// As in [`planner::Task`].
+    pub front_only: bool,
+}
+
 /// The subsystem.
 #[derive(Clone, Debug)]
 pub(crate) struct Freeblock {
@@ -325,34 +337,12 @@ impl Freeblock {
         self.aside.push(range);
     }
 
-    /// Returns the first leg of the best plan for a gap. `last_read`: the track on which the
-    /// preceding command ends, if that is a read; `front_only`: as in [`planner::Task`].
-    pub(crate) fn search(
-        &mut self,
-        model: &Model,
-        gap: &Gap,
-        last_read: Option<(u32, u16)>,
-        front_only: bool,
-        now: Time,
-    ) -> Option<Leg> {
+    /// Returns the first leg of the best plan for a gap.
+    pub(crate) fn search(&mut self, model: &Model, to_fill: &GapToFill, now: Time) -> Option<Leg> {
         self.report.searches += 1;
-        let reads_only = !self.may_ask(now);
         let winner = self.draw()?;
         loop {
-            let wants = Offered { tasks: &self.tasks, reads_only };
-            let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
-            let task = planner::Task {
-                model,
-                gap,
-                wants: &wants,
-                regions,
-                winner,
-                exclude,
-                last_read,
-                legs_before,
-                front_only,
-            };
-            let leg = self.planner.plan(&task)?.legs()[0];
+            let leg = self.with_task(model, to_fill, (winner, now), |planner, task| planner.plan(task))?.legs()[0];
             // Known bad sectors may be many, those in a leg are few: only the legs found are
             // checked.
             match self.bad.within(&leg) {
@@ -366,22 +356,33 @@ impl Freeblock {
     }
 
     /// Returns the value of the best plan for a gap, after a quick search, in ns of head time.
-    /// `None`: the algorithm has no such value. Parameters as for [`Freeblock::search`].
-    pub(crate) fn worth(
-        &mut self,
-        model: &Model,
-        gap: &Gap,
-        last_read: Option<(u32, u16)>,
-        front_only: bool,
-        now: Time,
-    ) -> Option<u64> {
+    /// `None`: the algorithm has no such value.
+    pub(crate) fn worth(&mut self, model: &Model, to_fill: &GapToFill, now: Time) -> Option<u64> {
         // Drawn as for the search that will follow.
         let winner = self.tasks.draw(self.random.clone().next_u64())?;
-        let wants = Offered { tasks: &self.tasks, reads_only: !self.may_ask(now) };
-        let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
-        let task =
-            planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before, front_only };
-        self.planner.worth(&task)
+        self.with_task(model, to_fill, (winner, now), |planner, task| planner.worth(task))
+    }
+
+    /// Passes the planner its input for a gap.
+    fn with_task<R>(
+        &mut self,
+        model: &Model,
+        to_fill: &GapToFill,
+        (winner, now): (SessionId, Time),
+        f: impl FnOnce(&mut Planner, &planner::Task<Offered>) -> R,
+    ) -> R {
+        let task = planner::Task {
+            model,
+            gap: &to_fill.gap,
+            wants: &Offered { tasks: &self.tasks, reads_only: !self.may_ask(now) },
+            regions: &self.regions,
+            winner,
+            exclude: &self.aside,
+            last_read: to_fill.last_read,
+            legs_before: self.legs_before,
+            front_only: to_fill.front_only,
+        };
+        f(&mut self.planner, &task)
     }
 
     /// Draws one of the sessions, with probabilities according to their priorities (Thereska 2003

@@ -36,8 +36,6 @@ mod seconds;
 pub(crate) mod visit;
 pub(crate) mod walk;
 
-use headtime_disk::internals::JUST_PASSED;
-
 use super::gap::{Plan, Window};
 use super::stay::KINDS;
 use crate::fill::regions::Regions;
@@ -268,19 +266,8 @@ impl Planner {
         {
             return c.window;
         }
-        let window = asked.window(asked.gap.head(KINDS[i]), track, KINDS[i]).map(|w| {
-            let rotation = &asked.model.mechanics.rotation;
-            let length = w.length();
-            let arc = match length >= rotation.period() {
-                true => regions.all(),
-                // What passes by rounding counts as passing.
-                false => {
-                    let span = rotation.angle_after(length).0.saturating_add(2 * JUST_PASSED.0);
-                    regions.arc(w.angle - JUST_PASSED, span)
-                }
-            };
-            (w, arc)
-        });
+        let window = asked.window(asked.gap.head(KINDS[i]), track, KINDS[i]);
+        let window = window.map(|w| (w, regions.in_window(&asked.model.mechanics.rotation, &w)));
         self.windows[i][which] = Some(Cached { cylinder: track.0, window });
         window
     }
