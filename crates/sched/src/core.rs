@@ -279,7 +279,7 @@ impl Core {
     /// Handles a failure in the free front of a request's command: the request itself was not
     /// tried. The unread rest of a promoted task's piece is handed out again.
     fn front_failed(&mut self, slot: u32, command: &Command) {
-        let piece = self.fill.as_mut().is_some_and(|f| f.promoted_failed(slot, self.now));
+        let piece = self.fill.as_mut().is_some_and(|f| f.withdraw_piece(slot, self.now));
         match (&mut self.streams, piece) {
             (Some(streams), true) => _ = streams.completed(command, self.now),
             (Some(streams), false) => streams.again(command, slot, self.now),
@@ -311,7 +311,7 @@ impl Core {
         if let Some(fill) = &mut self.fill {
             fill.finished(self.now);
         }
-        if self.fill.as_mut().is_some_and(|f| f.is_promoted(slot)) {
+        if self.fill.as_mut().is_some_and(|f| f.take_piece(slot)) {
             return;
         }
         self.finished.push_back(Finished {

@@ -117,7 +117,7 @@ impl Core {
                     slot
                 }
             };
-            if !self.fill.as_mut().expect("FILL is on").withdraws(slot, self.now) {
+            if !self.fill.as_mut().expect("FILL is on").withdraw_if_unneeded(slot, self.now) {
                 if self.streams.is_some() {
                     self.commit_to(slot);
                 }
@@ -419,7 +419,7 @@ impl Core {
             let piece = free(kind, range.lbn, range.count as u32);
             let queue = self.queue_of_piece(&piece);
             let slot = self.pool.insert(piece, place, queue, self.now);
-            self.fill.as_mut().expect("FILL is on").promoted_is(slot, kind, range);
+            self.fill.as_mut().expect("FILL is on").piece_is(slot, kind, range);
             self.notify_ready();
         }
     }

@@ -138,7 +138,7 @@ impl Freeblock {
     }
 
     /// Records that the piece just returned is the request in this slot.
-    pub(crate) fn promoted_is(&mut self, slot: u32, kind: Kind, range: TaskRange) {
+    pub(crate) fn piece_is(&mut self, slot: u32, kind: Kind, range: TaskRange) {
         self.promoted.push((slot, kind, range));
         if let Some(idling) = &mut self.idling {
             idling.detector().promoted();
@@ -147,7 +147,7 @@ impl Freeblock {
 
     /// Returns whether the request in this slot, which has finished, was such a piece, and forgets
     /// it.
-    pub(crate) fn is_promoted(&mut self, slot: u32) -> bool {
+    pub(crate) fn take_piece(&mut self, slot: u32) -> bool {
         let at = self.promoted.iter().position(|p| p.0 == slot);
         at.map(|i| self.promoted.swap_remove(i)).is_some()
     }
@@ -170,7 +170,7 @@ impl Freeblock {
 
     /// Called when such a piece is to be sent next. If it is no longer needed, because its task was
     /// aborted or already has it, withdraws it instead; it is then no longer a request.
-    pub(crate) fn withdraws(&mut self, slot: u32, now: Time) -> bool {
+    pub(crate) fn withdraw_if_unneeded(&mut self, slot: u32, now: Time) -> bool {
         let Some(&(_, kind, range)) = self.promoted.iter().find(|p| p.0 == slot) else {
             return false;
         };
@@ -178,13 +178,13 @@ impl Freeblock {
             return false;
         }
         self.tasks.release(kind, range, now);
-        self.promoted_failed(slot, now)
+        self.withdraw_piece(slot, now)
     }
 
     /// Withdraws a piece that has not been tried: it is then no longer a request. Returns whether
     /// the request in this slot is such a piece.
-    pub(crate) fn promoted_failed(&mut self, slot: u32, now: Time) -> bool {
-        let promoted = self.is_promoted(slot);
+    pub(crate) fn withdraw_piece(&mut self, slot: u32, now: Time) -> bool {
+        let promoted = self.take_piece(slot);
         if promoted {
             self.finished(now);
         }
