@@ -29,7 +29,7 @@ use crate::request::{Prediction, Request};
 use crate::tasks::manager::TaskManager;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{SessionId, TaskLimits, TaskRange, Wants, Who};
-use promotion::{MAX_PROMOTED, Starving};
+use promotion::{MAX_PROMOTED, Stragglers};
 
 /// Maximum ranges excluded in one gap: each costs another search.
 pub(super) const MAX_ASIDE: usize = 12;
@@ -115,7 +115,7 @@ pub(crate) struct Freeblock {
     pub(super) brought_for: Vec<(SessionId, Time)>,
     /// When the sessions are checked next for one that receives nothing, and where on the disk the
     /// search for stragglers resumes.
-    pub(super) starving: Starving,
+    pub(super) stragglers: Stragglers,
     /// Long ranges whose regions remain to be rechecked.
     pub(super) later: VecDeque<(SessionId, TaskRange)>,
     pub(super) limits: TaskLimits,
@@ -161,7 +161,7 @@ impl Freeblock {
             dead: false,
             brought: Time::ZERO,
             brought_for: Vec::new(),
-            starving: Starving::default(),
+            stragglers: Stragglers::default(),
             later: VecDeque::new(),
             limits: config.limits,
             report: FillReport::default(),
@@ -182,7 +182,7 @@ impl Freeblock {
             idling.detector().arrived(now);
         }
         if request.kind != Kind::Flush {
-            self.starving.arrived(request.lbn, request.count, now);
+            self.stragglers.arrived(request.lbn, request.count, now);
         }
         if request.kind == Kind::Write {
             self.tasks.foreground_write(request.lbn, u64::from(request.count));
@@ -415,7 +415,7 @@ impl Freeblock {
         let idling = self.idling.as_ref().filter(|_| wants);
         let idle = idling.and_then(|i| i.next_wakeup(now));
         // Work that idle time cannot be spent on now is retried, and a straggler may become due.
-        let straggler = idling.map(|_| self.starving.due(self.brought, now).max(now + RECHECK));
+        let straggler = idling.map(|_| self.stragglers.due(self.brought, now).max(now + RECHECK));
         [idle, again, straggler].into_iter().flatten().filter(|&t| t > now).min()
     }
 

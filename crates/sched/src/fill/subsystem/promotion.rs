@@ -55,7 +55,7 @@ const IN_ORDER: Dur = Dur::from_secs(1);
 
 /// State of the search for stragglers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Starving {
+pub(crate) struct Stragglers {
     /// When the last straggler was sent.
     last: Option<Time>,
     /// No search before this time: nothing was found lately.
@@ -71,7 +71,7 @@ pub(crate) struct Starving {
     in_order_until: Time,
 }
 
-impl Starving {
+impl Stragglers {
     /// Notes the arrival of a foreground request.
     pub(in crate::fill) fn arrived(&mut self, lbn: u64, count: u32, now: Time) {
         self.in_order_until = if lbn == self.arrived_to { now + IN_ORDER } else { Time::ZERO };
@@ -197,12 +197,12 @@ impl Freeblock {
         if !(self.may_fill() || load.requests == 0 && self.wants_something()) {
             return None;
         }
-        let patience = self.starving.patience(load, now);
-        let lately = self.starving.last.is_some_and(|last| now < last + patience);
-        if lately || now < self.starving.not_before {
+        let patience = self.stragglers.patience(load, now);
+        let lately = self.stragglers.last.is_some_and(|last| now < last + patience);
+        if lately || now < self.stragglers.not_before {
             return None;
         }
-        let who = match self.starving(now) {
+        let who = match self.next_starving_session(now) {
             Some(session) => Who::Session(session),
             None if now.saturating_since(self.brought) >= patience => Who::Anyone,
             None => return None,
@@ -210,10 +210,10 @@ impl Freeblock {
         let found = self.unit_for(model, who);
         if found.is_none() {
             // The next cells are examined later.
-            self.starving.not_before = now + PATIENCE_QUEUED;
+            self.stragglers.not_before = now + PATIENCE_QUEUED;
             return None;
         }
-        self.starving.last = Some(now);
+        self.stragglers.last = Some(now);
         if let Who::Session(session) = who {
             self.brought_for.iter_mut().filter(|b| b.0 == session).for_each(|b| b.1 = now);
         }
@@ -226,8 +226,8 @@ impl Freeblock {
         let mut wanted = Wanted::new();
         for _ in 0..TRIES {
             let next = |from| self.regions.next_up(who, from, self.regions.all());
-            let cell = next(self.starving.from).or_else(|| next(0))?;
-            self.starving.from = cell + 1;
+            let cell = next(self.stragglers.from).or_else(|| next(0))?;
+            self.stragglers.from = cell + 1;
             let all = self.regions.cells().lbns(&model.geometry, cell)?;
             let (low, high) = (all.lbn.saturating_sub(unit), (all.end() + unit).min(model.geometry.capacity()));
             for kind in [Kind::Read, Kind::Write] {
@@ -266,12 +266,13 @@ impl Freeblock {
         }
     }
 
-    /// Returns a session that wants something and has received nothing for too long.
-    fn starving(&mut self, now: Time) -> Option<SessionId> {
-        if now < self.starving.look_at {
+    /// Returns the session that wants something and has received nothing for the longest time, if
+    /// that is too long. Resets the clocks of sessions that may receive nothing, or want nothing.
+    fn next_starving_session(&mut self, now: Time) -> Option<SessionId> {
+        if now < self.stragglers.look_at {
             return None;
         }
-        self.starving.look_at = now + LOOK_AGAIN;
+        self.stragglers.look_at = now + LOOK_AGAIN;
         // A session that may receive nothing, or wants nothing, is not starving.
         let tasks = &self.tasks;
         self.brought_for.iter_mut().filter(|b| !tasks.may_be_given(b.0)).for_each(|b| b.1 = now);
