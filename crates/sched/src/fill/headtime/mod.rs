@@ -3,7 +3,7 @@
 //!
 //! * [`walk`]: which tracks are examined, those with the highest bound first
 //! * [`visit`]: the legs that a track offers, including those that continue on the next track
-//! * `seconds`: a second leg after the best first ones
+//! * `second_legs`: a second leg after the best first ones
 //! * `pairs`: pairs of legs of which the second can follow unchanged
 //! * [`front`]: sectors merged with the request, also from the track before
 //! * [`habit`]: the drive's read-ahead after two reads on one track, and the final check of a plan
@@ -32,7 +32,7 @@ pub(crate) mod habit;
 pub(crate) mod line;
 mod pairs;
 pub(crate) mod prices;
-mod seconds;
+mod second_legs;
 pub(crate) mod visit;
 pub(crate) mod walk;
 
@@ -43,7 +43,7 @@ use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
 use line::Lines;
 use pairs::Rank;
-use seconds::Offering;
+use second_legs::Offering;
 use visit::{PlanContext, Point, Visit};
 use walk::{Land, Stop, Walk};
 
