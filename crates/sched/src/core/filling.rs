@@ -113,7 +113,7 @@ impl Core {
                     let slot = self.weigh(slot);
                     let fill = self.fill.as_mut().expect("FILL is on");
                     fill.legs_before = 0;
-                    fill.keeps_waiting(None, self.now);
+                    fill.set_idling_window(None, self.now);
                     slot
                 }
             };

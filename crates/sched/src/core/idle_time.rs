@@ -87,7 +87,7 @@ impl Core {
             fill.idle_waits(until);
             return false;
         }
-        fill.keeps_waiting(self.idling_until, self.now);
+        fill.set_idling_window(self.idling_until, self.now);
         self.pool.waiting() == 0 || self.idling_until.is_some()
     }
 

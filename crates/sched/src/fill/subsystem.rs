@@ -191,10 +191,10 @@ impl Freeblock {
     }
 
     /// Sets the end of ADMIT's idling window, if there is one.
-    pub(crate) fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
+    pub(crate) fn set_idling_window(&mut self, until: Option<Time>, now: Time) {
         if let Some(idling) = &mut self.idling {
             let until = until.filter(|_| !idling.leaves_windows());
-            idling.detector().keeps_waiting(until, now);
+            idling.detector().set_idling_window(until, now);
         }
     }
 
