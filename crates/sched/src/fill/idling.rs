@@ -11,7 +11,7 @@ use super::banded::Banded;
 use super::conservatism::Margins;
 use super::gap::Leg;
 use super::idle::{Idle, IdleThresholds, State};
-use super::offer::{Look, Offer};
+use super::offer::{IdleLook, Offer};
 use super::reach::{Cells, Gone, IdlePolicy, Reach};
 use super::regions::Regions;
 use crate::tasks::wanted::Wanted;
@@ -231,7 +231,7 @@ impl Idling {
     }
 
     /// Returns the command to send now.
-    pub(crate) fn leg<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, turn: Turn, now: Time) -> Option<Leg> {
+    pub(crate) fn leg<W: Wants>(&mut self, look: &IdleLook<W>, regions: &Regions, turn: Turn, now: Time) -> Option<Leg> {
         let state = self.idle.may_send(now)?;
         let here = (look.head.cylinder, look.head.surface);
         if state == State::Short {
@@ -316,7 +316,7 @@ impl Idling {
     /// the last sector is not requested: the drive would then read ahead on the next track, and
     /// might evict what it holds of this one. In long idle time that is intended (`Idling::go_on`,
     /// `core/idle_time`).
-    fn read_ahead<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
+    fn read_ahead<W: Wants>(&mut self, look: &IdleLook<W>) -> Option<Leg> {
         let (first, until) = self.held?;
         let track = look.model.geometry.track_of(until - 1)?;
         let (first, end) = (first.max(track.first_lbn), until - 1);
@@ -325,14 +325,14 @@ impl Idling {
     }
 
     /// Returns a wanted write on the track under the head.
-    fn write_here<W: Wants>(&mut self, look: &Look<W>, here: (u32, u16)) -> Option<Leg> {
+    fn write_here<W: Wants>(&mut self, look: &IdleLook<W>, here: (u32, u16)) -> Option<Leg> {
         let writes: &[Kind] = if look.kinds.contains(&Kind::Write) { &[Kind::Write] } else { &[] };
-        Look { kinds: writes, ..*look }.on_track(&mut self.wanted, here).map(|o| o.leg)
+        IdleLook { kinds: writes, ..*look }.on_track(&mut self.wanted, here).map(|o| o.leg)
     }
 
     /// Returns wanted sectors after those read last, while the drive reads ahead: from the unit
     /// that was cut off there.
-    fn go_on<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
+    fn go_on<W: Wants>(&mut self, look: &IdleLook<W>) -> Option<Leg> {
         let end = self.read_to.filter(|_| self.reads_on)?;
         let track = look.model.geometry.track_of(end)?;
         let until = track.first_lbn + u64::from(track.lbns);
@@ -345,7 +345,7 @@ impl Idling {
 
     /// After a write the drive reads nothing ahead: returns what passes next on the track under the
     /// head, before the arm moves elsewhere and delays an arriving request.
-    fn stay<W: Wants>(&mut self, look: &Look<W>, here: (u32, u16)) -> Option<Leg> {
+    fn stay<W: Wants>(&mut self, look: &IdleLook<W>, here: (u32, u16)) -> Option<Leg> {
         if !self.reads_on || self.read_to.is_some() {
             return None;
         }
@@ -354,7 +354,7 @@ impl Idling {
 
     fn anywhere<W: Wants>(
         &mut self,
-        look: &Look<W>,
+        look: &IdleLook<W>,
         regions: &Regions,
         here: (u32, u16),
         (turn, now): (Turn, Time),

@@ -20,7 +20,7 @@ use crate::tasks::wanted::Wanted;
 use crate::tasks::{TaskRange, Wants, Who};
 
 /// Input of a search for a command in idle time.
-pub(crate) struct Look<'a, W> {
+pub(crate) struct IdleLook<'a, W> {
     /// The model of the drive.
     pub model: &'a Model,
     /// The wanted sectors by session.
@@ -58,7 +58,7 @@ impl Offer {
     }
 }
 
-impl<W: Wants> Look<'_, W> {
+impl<W: Wants> IdleLook<'_, W> {
     /// Returns the first wanted read among the sectors read ahead: it begins in `from..until` and
     /// ends before `reach`.
     pub(crate) fn following(&self, wanted: &mut Wanted, from: u64, until: u64, reach: u64, spt: u32) -> Option<Leg> {
