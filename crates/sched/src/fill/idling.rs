@@ -12,7 +12,7 @@ use super::conservatism::Margins;
 use super::gap::Leg;
 use super::idle::{Idle, IdleThresholds, State};
 use super::offer::{IdleLook, Offer};
-use super::reach::{Cells, Gone, IdlePolicy, Reach};
+use super::reach::{Gone, IdlePolicy, Reach, WantedCells};
 use super::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{SessionId, TaskRange, Wants, Who};
@@ -110,7 +110,7 @@ impl Turn {
 /// The regions as an index of cells for [`Reach`].
 struct Numbered<'a>(&'a Regions, Who);
 
-impl Cells for Numbered<'_> {
+impl WantedCells for Numbered<'_> {
     fn count(&self) -> u32 {
         self.0.cells().count()
     }

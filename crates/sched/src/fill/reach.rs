@@ -47,7 +47,7 @@ const COMPARED: usize = 3;
 
 /// Index of the cells (groups of neighbouring tracks) in which something is wanted. Cells are
 /// numbered from the outer edge inwards.
-pub trait Cells {
+pub trait WantedCells {
     /// Returns the number of cells, empty ones included.
     fn count(&self) -> u32;
     /// Returns the first cell at `from` or further inwards in which something is wanted.
@@ -215,7 +215,7 @@ impl Reach {
     /// Returns the cell where the least is left, of the [`COMPARED`] nearest to `cell` in its band
     /// in which something is wanted. Gaps rarely bring a fragment; and where idle time completes
     /// cells, the others stay whole, from which gaps and read-ahead bring more.
-    pub fn least_left<C: Cells + ?Sized>(&self, cells: &C, cell: u32, mut left: impl FnMut(u32) -> u64) -> u32 {
+    pub fn least_left<C: WantedCells + ?Sized>(&self, cells: &C, cell: u32, mut left: impl FnMut(u32) -> u64) -> u32 {
         let band = self.band(cell);
         let of_band = |c: &u32| self.band(*c) == band;
         let up = std::iter::successors(cells.next_up(cell), |&c| cells.next_up(c + 1)).take_while(of_band);
@@ -257,7 +257,7 @@ impl IdlePolicy {
     /// wanted.
     ///
     /// Smart: the cell nearest to the head in the band with the highest ratio of worth to cost.
-    pub fn choose<C: Cells + ?Sized>(self, cells: &C, reach: &Reach, head: u32) -> Option<u32> {
+    pub fn choose<C: WantedCells + ?Sized>(self, cells: &C, reach: &Reach, head: u32) -> Option<u32> {
         let head = head.min(cells.count().checked_sub(1)?);
         let nearest = |to: u32| {
             let both = [cells.next_down(to), cells.next_up(to)];
@@ -299,7 +299,7 @@ mod tests {
     /// Something is wanted in each tenth cell of 3,200.
     struct EachTenth;
 
-    impl Cells for EachTenth {
+    impl WantedCells for EachTenth {
         fn count(&self) -> u32 {
             3_200
         }
