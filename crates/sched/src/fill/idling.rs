@@ -231,7 +231,13 @@ impl Idling {
     }
 
     /// Returns the command to send now.
-    pub(crate) fn leg<W: Wants>(&mut self, look: &IdleLook<W>, regions: &Regions, turn: Turn, now: Time) -> Option<Leg> {
+    pub(crate) fn leg<W: Wants>(
+        &mut self,
+        look: &IdleLook<W>,
+        regions: &Regions,
+        turn: Turn,
+        now: Time,
+    ) -> Option<Leg> {
         let state = self.idle.may_send(now)?;
         let here = (look.head.cylinder, look.head.surface);
         if state == State::Short {
