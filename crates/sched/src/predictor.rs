@@ -31,6 +31,7 @@ use cache::{left_alone, through_cache};
 use unknown_habit::UnknownHabit;
 
 /// A command that takes longer than this hangs, or the drive repeatedly retries to read something.
+/// Not tuned: thirty revolutions at 7,200 rpm.
 const OVERDUE: Dur = Dur::from_ms(250);
 
 /// What a completion tells.

@@ -22,7 +22,7 @@ use crate::tasks::{TaskEvent, TaskRange};
 const NO_OWNER: u32 = BACKGROUND;
 
 /// Safety margin: the drive is assumed to have started the waiting command this long after the
-/// predicted start.
+/// predicted start. Not tuned: it delays no request, because the drive serves that one meanwhile.
 const TAKEN_UP: Dur = Dur::from_us(100);
 
 /// Searches for one command. Each after the first is needed only if the previous result is

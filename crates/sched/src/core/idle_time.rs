@@ -13,7 +13,8 @@ use crate::fill::idling::Takes;
 use crate::overheads::{crossing, hit_ready, to_drive};
 
 /// Safety margin: sectors that the drive reads ahead count as buffered this long after they are
-/// predicted to be.
+/// predicted to be. Not tuned: it costs this much of an idle drive's time, and a command that comes
+/// too early delays a request that arrives.
 pub(super) const IN_BUFFER: Dur = Dur::from_us(50);
 
 impl Core {

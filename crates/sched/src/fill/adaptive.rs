@@ -56,7 +56,8 @@ const NEAR_NS: i64 = 50_000;
 /// misses near the margin, since no margin would prevent them.
 const MAX_OTHER_PPM: i64 = 50_000;
 
-/// Prior: a residual of a class beyond the common scale costs a bit per 64 us.
+/// Prior: a residual of a class beyond the common scale costs a bit per 64 us. Not tuned, like the
+/// other two priors: a few completions that agree outweigh them.
 const RESIDUAL_PER_BIT: i64 = 64_000;
 /// Prior: a settling time before writes costs a bit per 64 us.
 const SETTLE_PER_BIT: i64 = 64_000;
@@ -71,7 +72,8 @@ const CLASS_SAYS: i64 = 64 * BIT;
 /// completions: soon at the beginning, when each changes much, later every second or two of a busy
 /// disk. Pairs of the revisions made so far and the completions required from then on.
 const REVISE_AFTER: [(u32, u32); 3] = [(0, 12), (8, 24), (32, 128)];
-/// Corrections that differ by less do not justify new curves.
+/// Corrections that differ by less do not justify new curves. Not tuned: it is small beside
+/// [`FLOOR`], the least margin.
 const MIN_CHANGE_NS: i64 = 4_000;
 /// After a correction by more than this, margins that the error had widened are reset.
 const LARGE_NS: i64 = 50_000;

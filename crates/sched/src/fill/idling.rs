@@ -31,13 +31,16 @@ pub struct IdleConfig {
     pub thresholds_only: bool,
 }
 
-/// Sectors of the longest range whose tracks are examined one by one.
+/// Sectors of the longest range whose tracks are examined one by one. When all ranges were,
+/// registering a task of a whole 20 TB drive took 227 ms. The limit is not tuned: 8 MiB of 512-byte
+/// sectors lie on a few dozen tracks.
 const SMALL: u64 = 1 << 14;
 /// Commands before another session is drawn: on drives that read ahead, what sixteen tracks take.
 /// With a draw for each command two sessions on a Cheetah 36ES, in neighbouring stripes, get 12.7
 /// MB/s together instead of 48.7.
 const STREAK: u32 = 128;
-/// Cells tried if the chosen one has nothing that can be fetched now.
+/// Cells tried if the chosen one has nothing that can be fetched now. Not tuned: it bounds the time
+/// of one call, and the next call resumes where this one ended.
 const TRIES: usize = 16;
 
 /// Scheduler of idle work.

@@ -36,7 +36,8 @@ const JUDGE_AFTER: u32 = 64;
 const FADE: u64 = 64;
 /// Pieces before the first evaluation: fewer say nothing about 32 bands.
 const FIRST_JUDGE_AFTER: u32 = 512;
-/// Parts into which the period that the rates cover is divided to compute T.
+/// Parts into which the period that the rates cover is divided to compute T. Not tuned: it is the
+/// resolution of T, which only needs to be fine compared to that period.
 const PARTS: u128 = 256;
 /// Worth of a piece that no gap would bring.
 const ONE: u64 = 1 << 16;

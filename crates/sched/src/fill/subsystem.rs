@@ -31,13 +31,15 @@ use crate::tasks::wanted::Wanted;
 use crate::tasks::{SessionId, TaskLimits, TaskRange, Wants, Who};
 use promotion::{MAX_PROMOTED, Stragglers};
 
-/// Maximum ranges excluded in one gap: each costs another search.
+/// Maximum ranges excluded in one gap: each costs another search. Not tuned: only a gap with many
+/// bad sectors needs more, and is left unused.
 pub(super) const MAX_ASIDE: usize = 12;
 
 /// How many requests for write data may be refused at one instant; after that, only reads are
-/// searched for. Each refusal costs a search.
+/// searched for. Each refusal costs a search. Not tuned: it only bounds that cost.
 const MAX_ASKS: u32 = 4;
-/// Interval after which work that an idle drive could not be given is retried.
+/// Interval after which work that an idle drive could not be given is retried. Not tuned: ten
+/// searches a second cost little processor time (docs/freeblock.md).
 const RECHECK: Dur = Dur::from_ms(100);
 
 /// A write whose data was requested.

@@ -42,15 +42,17 @@ pub(crate) const QUEUED: usize = 4;
 /// by 33%.
 pub(crate) const STARVED: Dur = Dur::from_secs(60);
 /// A session that has received nothing for this time has precedence in idle time. With a low
-/// priority it may receive nothing in gaps for as long.
+/// priority it may receive nothing in gaps for as long. Not tuned: a session of any priority is to
+/// receive something every few seconds.
 const OVERDUE: Dur = Dur::from_secs(5);
-/// Interval between checks for such a session.
+/// Interval between checks for a session that has received nothing for [`STARVED`]. Not tuned: a
+/// sixtieth of that time.
 const LOOK_AGAIN: Dur = Dur::from_secs(1);
 /// Cells examined for one straggler.
 const TRIES: usize = 16;
 
 /// The foreground is assumed to be sequential for this time after a request that continues the one
-/// before.
+/// before. Not tuned: shorter than [`PATIENCE`], so that one such request does not prolong it much.
 const IN_ORDER: Dur = Dur::from_secs(1);
 
 /// State of the search for stragglers.
