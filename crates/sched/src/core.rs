@@ -279,7 +279,7 @@ impl Core {
     /// Handles a failure in the free front of a request's command: the request itself was not
     /// tried. The unread rest of a promoted task's piece is handed out again.
     fn front_failed(&mut self, slot: u32, command: &Command) {
-        let piece = self.fill.as_mut().is_some_and(|f| f.promoted_failed(slot, self.now));
+        let piece = self.fill.as_mut().is_some_and(|f| f.withdraw_piece(slot, self.now));
         match (&mut self.streams, piece) {
             (Some(streams), true) => _ = streams.completed(command, self.now),
             (Some(streams), false) => streams.again(command, slot, self.now),
@@ -311,7 +311,7 @@ impl Core {
         if let Some(fill) = &mut self.fill {
             fill.finished(self.now);
         }
-        if self.fill.as_mut().is_some_and(|f| f.is_promoted(slot)) {
+        if self.fill.as_mut().is_some_and(|f| f.take_piece(slot)) {
             return;
         }
         self.finished.push_back(Finished {
@@ -404,9 +404,9 @@ impl Core {
         let fill = self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.next_request.is_none());
         let fill = fill.and_then(|f| f.next_wakeup(self.now));
         // When ADMIT's idling or the active application's slice ends.
-        let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.next_request.is_none());
-        let streams = Some(()).filter(|()| self.dispatch.has_room() && self.next_request.is_none());
-        let streams = streams.and_then(|()| self.period_ends());
+        let chooses = self.dispatch.has_room() && self.next_request.is_none();
+        let admit = self.admit.as_ref().filter(|_| chooses);
+        let streams = if chooses { self.period_ends() } else { None };
         // While no request is eligible ADMIT is not consulted, and its wake-up time may have
         // passed.
         let admit = admit.and_then(|a| a.next_wakeup()).filter(|&t| self.streams.is_none() || t > self.now);

@@ -93,7 +93,7 @@ pub mod promotion {
     pub use crate::fill::subsystem::promotion::PATIENCE;
 }
 pub mod reach {
-    pub use crate::fill::reach::{BANDS, Cells, Gone, Reach};
+    pub use crate::fill::reach::{BANDS, Gone, Reach, WantedCells};
 }
 pub mod regions {
     pub use crate::fill::regions::Regions;

@@ -20,17 +20,35 @@ mod unknown_habit;
 
 use std::collections::VecDeque;
 
-use headtime_disk::{Access, Dur, Head, Kind, Model, Outcome, Place, Time};
+use headtime_disk::{Dur, Head, Kind, Model, Outcome, Place, Time};
 
-use crate::cache_model::{CacheModel, Found, Hit};
+use crate::cache_model::CacheModel;
 use crate::classify::CLOSE;
 use crate::flight::{Flight, Known, Served};
-use crate::overheads::{asked, off_bus};
+use crate::overheads::off_bus;
 use crate::request::{Prediction, Surprise};
+use cache::{left_alone, through_cache};
 use unknown_habit::UnknownHabit;
 
 /// A command that takes longer than this hangs, or the drive repeatedly retries to read something.
+/// Not tuned: thirty revolutions at 7,200 rpm.
 const OVERDUE: Dur = Dur::from_ms(250);
+
+/// What a completion tells.
+struct Told {
+    /// The prediction and the observation, where they are comparable.
+    prediction: Option<Prediction>,
+    /// Whether the command was served as predicted, as far as that can be told.
+    reliable: bool,
+    /// Whether the drive served it from a read-ahead that continued the command before.
+    kept_reading: bool,
+}
+
+impl Told {
+    fn reliably(prediction: Option<Prediction>) -> Told {
+        Told { prediction, reliable: true, kept_reading: false }
+    }
+}
 
 /// Predictor of the head's position through the commands sent to the drive.
 #[derive(Clone, Debug)]
@@ -236,63 +254,26 @@ impl Predictor {
         let at = at.unwrap_or_else(|| panic!("the drive completed {command}, which it was not sent"));
         let flight = &self.flights[at];
         let (kind, segment) = (flight.kind, flight.segment);
-        let mut prediction = None;
-        let (mut reliable, mut kept_reading) = (true, false);
-        match (&flight.place, outcome) {
+        let told = match (&flight.place, outcome) {
             (Some(_), Outcome::Ok) if flight.is_hit() => return self.completed_hit(model, at, now),
             // The head has moved on since.
             (Some(_), Outcome::Ok) if at == 0 && flight.passed => {
-                prediction = flight.compare(model, flight.ended(model, now));
+                Told::reliably(flight.compare(model, flight.ended(model, now)))
             }
-            (Some(_), Outcome::Ok) if at == 0 => {
-                let ended = flight.ended(model, now);
-                prediction = flight.compare(model, ended);
-                if !model.cache.same_track_prefetch_delays {
-                    self.unknown_habit.completed(model, &self.known, flight, prediction.as_ref());
-                }
-                let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
-                if prediction.is_some_and(|p| p.surprise == Surprise::None)
-                    && kind.is_read()
-                    && !flight.background
-                    && matches!(flight.served, Served::Media)
-                {
-                    self.cached.surprises.refute(&model.cache, flight.lbn);
-                }
-                reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
-                if let Some(p) = &prediction {
-                    // Only if no command was sent after it, or one that continues it.
-                    let alone = self.flights.len() == 1 || self.flights[1].sequential;
-                    let taken_up = flight.sent.max(self.known.free_at);
-                    kept_reading = alone && self.cached.kept_reading(flight, p, taken_up);
-                    let media = matches!(flight.served, Served::Media);
-                    // One without latency is inconclusive: media and prefetch would have been
-                    // equally fast.
-                    if !media || flight.latency > CLOSE {
-                        self.cached.served(command, if media { kept_reading } else { reliable });
-                    }
-                }
-                if surprise != Surprise::CacheHit || kept_reading {
-                    // The first completion shows where the platter is.
-                    let believes = !self.resyncs && self.known.sure;
-                    self.known = if believes { flight.after } else { flight.known_after(model, ended) };
-                } else if kind == Kind::Write {
-                    // The drive's cache took it, and its arm moves at an unknown time.
-                    self.known.sure = false;
-                    self.doubt(2);
-                }
-            }
+            (Some(_), Outcome::Ok) if at == 0 => self.completed_first(model, now),
             (Some(_), Outcome::Ok) if self.only_bus_is_behind(at) && flight.is_in_order(now) => {
                 let ended = flight.ended(model, now);
-                prediction = flight.compare(model, ended);
+                let prediction = flight.compare(model, ended);
                 self.known = flight.known_after(model, ended);
                 self.flights.iter_mut().take(at).for_each(|f| f.passed = true);
+                Told::reliably(prediction)
             }
             (Some(_), Outcome::Ok) => {
                 if let Some(known) = flight.served_alone(model, &self.known, now) {
                     self.known = known;
                 }
                 self.doubt(at);
-                reliable = false;
+                Told { prediction: None, reliable: false, kept_reading: false }
             }
             // A flush may have moved the head, and how far a failed command got is unknown.
             _ => {
@@ -302,34 +283,56 @@ impl Predictor {
                 if let Some(segment) = segment {
                     self.cached.failed(command, segment);
                 }
+                Told::reliably(None)
             }
-        }
-        if let (false, Some(segment)) = (reliable, segment) {
-            let flight = &self.flights[at];
-            let (lbn, count) = (flight.lbn, flight.count);
-            // Where reads continue each other, the read-ahead decides, and `kept_reading` shows the
-            // result. But a prefetch that was still on its way had brought nothing yet.
-            let on_its_way = flight.delay > CLOSE && !kept_reading;
-            let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || on_its_way);
-            // Its first sectors were known to be there.
-            let more = !kept_reading && matches!(flight.served, Served::Rest | Served::Running);
-            if kind.is_read() && !kept_reading && prediction.is_some_and(|p| p.surprise == Surprise::CacheHit) {
-                self.cached.surprises.note(&model.cache, lbn);
-            }
-            match prediction.map(|p| p.surprise) {
-                Some(Surprise::CacheHit) if elsewhere || more => {
-                    let known = &self.known;
-                    let waits = known.keeps_waiting(flight.sent).then_some(known.free_at);
-                    let begin = asked(model, known.kind, flight.sent, waits) + flight.delay;
-                    let head = (self.flights.len() == 1).then(|| known.wait_until(model, begin, flight.arm));
-                    self.cached.was_hit(model, (command, segment), (lbn, count, flight.sequential), more, head);
-                    self.known.head = known.wait_until(model, known.head.at, flight.arm);
-                }
-                _ => self.cached.surprised(command, segment, lbn, count, kept_reading),
-            }
+        };
+        if let (false, Some(segment)) = (told.reliable, segment) {
+            self.correct_segment(model, at, segment, &told);
         }
         self.gone(model, at, kind, now);
-        prediction
+        told.prediction
+    }
+
+    /// Handles the completion of the first flight: it shows where the head is.
+    #[inline]
+    fn completed_first(&mut self, model: &Model, now: Time) -> Told {
+        let flight = &self.flights[0];
+        let ended = flight.ended(model, now);
+        let prediction = flight.compare(model, ended);
+        if !model.cache.same_track_prefetch_delays {
+            self.unknown_habit.completed(model, &self.known, flight, prediction.as_ref());
+        }
+        let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
+        let media = matches!(flight.served, Served::Media);
+        if prediction.is_some_and(|p| p.surprise == Surprise::None)
+            && flight.kind.is_read()
+            && !flight.background
+            && media
+        {
+            self.cached.surprises.refute(&model.cache, flight.lbn);
+        }
+        let reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
+        let mut kept_reading = false;
+        if let Some(p) = &prediction {
+            // Only if no command was sent after it, or one that continues it.
+            let alone = self.flights.len() == 1 || self.flights[1].sequential;
+            let taken_up = flight.sent.max(self.known.free_at);
+            kept_reading = alone && self.cached.kept_reading(flight, p, taken_up);
+            // One without latency is inconclusive: media and prefetch would have been equally fast.
+            if !media || flight.latency > CLOSE {
+                self.cached.served(flight.command, if media { kept_reading } else { reliable });
+            }
+        }
+        if surprise != Surprise::CacheHit || kept_reading {
+            // The first completion shows where the platter is.
+            let believes = !self.resyncs && self.known.sure;
+            self.known = if believes { flight.after } else { flight.known_after(model, ended) };
+        } else if flight.kind == Kind::Write {
+            // The drive's cache took it, and its arm moves at an unknown time.
+            self.known.sure = false;
+            self.doubt(2);
+        }
+        Told { prediction, reliable, kept_reading }
     }
 
     /// Returns whether the media serves all flights before that at `at`, and all are reads.
@@ -382,83 +385,4 @@ impl Predictor {
             flight.predicted = None;
         }
     }
-}
-
-/// Applies a command to the model of the drive's cache, and returns how it ends.
-fn through_cache(
-    cached: &mut CacheModel,
-    model: &Model,
-    flight: &mut Flight,
-    place: &Place,
-    known: &Known,
-) -> Option<Access> {
-    let (left, at) = left_alone(model, known, flight.sent);
-    if flight.kind.is_read() {
-        flight.sequential = cached.continues(place.lbn);
-        let waits = known.keeps_waiting(flight.sent).then(|| known.wait_until(model, known.free_at, None));
-        cached.go_on(model, place.lbn, place.lbn + place.count as u64, waits.as_ref());
-    }
-    cached.settle(model, left.as_ref(), at);
-    if !flight.kind.is_read() {
-        cached.written(model, place);
-        (flight.delay, flight.arm) = cached.stop(at);
-        return flight.follow(model, known);
-    }
-    let found = cached.look_up(model, flight.command, place.lbn, place.count);
-    match found {
-        Found::Nothing => {
-            (flight.delay, flight.arm) = cached.stop(at);
-            let access = flight.follow(model, known)?;
-            flight.latency = access.latency;
-            let (segment, reads_on) = cached.missed(model, flight.command, place, &access, known.sure);
-            flight.segment = Some(segment);
-            if !model.cache.same_track_prefetch_delays {
-                flight.might_read_on = reads_on;
-            } else if reads_on.is_some() {
-                flight.reads_on = reads_on;
-                flight.follow(model, known);
-            }
-            Some(access)
-        }
-        Found::All(segment) | Found::Front(segment) => {
-            flight.segment = Some(segment);
-            let end = place.lbn + place.count as u64;
-            flight.sequential = cached.continues(place.lbn);
-            let waits = known.keeps_waiting(flight.sent).then_some(at);
-            let begin = asked(model, known.kind, flight.sent, waits);
-            match cached.hit(model, (flight.command, place), segment, at, &known.head, begin) {
-                Hit::Running { there, to_end } => {
-                    (flight.there, flight.to_end) = (there, to_end);
-                    flight.served = if matches!(found, Found::All(_)) { Served::Cache } else { Served::Running };
-                    if let (Served::Running, Some(track)) = (flight.served, model.geometry.track_of(end - 1)) {
-                        flight.arm = Some((track.cylinder, track.surface));
-                    }
-                }
-                Hit::GoesOn { from } => {
-                    flight.served = if from == end { Served::Cache } else { Served::GoesOn };
-                    if from < end {
-                        flight.place = model.place(from, (end - from) as u32, Kind::Read);
-                    }
-                }
-                Hit::Resting { from, delay, arm } => {
-                    (flight.delay, flight.arm) = (delay, arm);
-                    flight.served = if from == end { Served::Cache } else { Served::Rest };
-                    if from < end {
-                        flight.place = model.place(from, (end - from) as u32, Kind::Read);
-                    }
-                }
-            }
-            flight.follow(model, known)
-        }
-    }
-}
-
-/// Returns when the drive begins a command sent at `sent` after what ended as `known`, and the head
-/// at the end of that if the drive had nothing to do in between.
-fn left_alone(model: &Model, known: &Known, sent: Time) -> (Option<Head>, Time) {
-    if known.keeps_waiting(sent) {
-        return (None, known.free_at);
-    }
-    let head = known.sure.then(|| known.wait_until(model, known.free_at.max(known.head.at), None));
-    (head, sent)
 }

@@ -30,6 +30,18 @@ const LONGEST: Dur = Dur::from_secs(2);
 /// it precedes ORDER's choice.
 pub(super) type Patience = (Option<u32>, Dur);
 
+/// Whose requests may be dispatched now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Eligible {
+    /// Nobody's.
+    Nobody,
+    /// Those of `eligible_queues`; without streams and a policy, all.
+    Queues {
+        /// The starvation bound, if there is one.
+        patience: Option<Patience>,
+    },
+}
+
 impl Core {
     /// Sets the share of an application: of a [`Request::owner`], or of
     /// [`crate::admit::ASYNCHRONOUS`]. It takes effect at the next turn, and has no effect without
@@ -72,7 +84,7 @@ impl Core {
     #[must_use]
     pub fn guaranteeing(mut self, setup: &GuaranteeConfig) -> Core {
         let (ours, theirs) = (self.config.max_outstanding, setup.disk.outstanding());
-        assert!(ours <= theirs, "{ours} commands at a time, promises are made from {theirs}");
+        assert!(ours <= theirs, "expected at most {theirs} commands in flight, as the guarantees assume, found {ours}");
         self.streams = Some(Box::new(Streams::new(setup)));
         self.pool.divide();
         self
@@ -312,9 +324,9 @@ impl Core {
         Some(next)
     }
 
-    /// Fills `eligible_queues` with the queues of the eligible requests. `None`: there are none;
-    /// then `idling_until` is set to when that may change, if known.
-    pub(super) fn select_eligible(&mut self) -> Option<Option<Patience>> {
+    /// Fills `eligible_queues` with the queues of the eligible requests. If there are none,
+    /// `idling_until` is set to when that may change, if known.
+    pub(super) fn select_eligible(&mut self) -> Eligible {
         self.eligible_queues.clear();
         let mut best_effort = true;
         if let Some(streams) = &mut self.streams {
@@ -325,65 +337,73 @@ impl Core {
         }
         self.inheriting = self.let_inherit();
         if self.inheriting.is_some() {
-            return Some(None);
+            return Eligible::Queues { patience: None };
         }
-        let mut patience = None;
-        match &mut self.admit {
-            None => {
+        let patience = match self.admit.is_some() {
+            true => self.select_by_policy(best_effort),
+            false => {
                 let few = self.config.order.looks_ahead() && self.pool.eligible() <= ahead::MAX_EXACT;
                 if self.streams.is_none() {
-                    return Some(few.then_some((None, LONGEST)));
+                    return Eligible::Queues { patience: few.then_some((None, LONGEST)) };
                 }
                 self.eligible_queues.extend(best_effort.then_some(BEST_EFFORT));
-                patience = (few && best_effort).then_some((Some(BEST_EFFORT), LONGEST));
+                (few && best_effort).then_some((Some(BEST_EFFORT), LONGEST))
             }
-            Some(admit) => {
-                let turn = admit.turn(self.now);
-                let is_boosted = admit.is_boosted(self.now);
-                match (turn, &mut self.streams) {
-                    // Best effort must wait until streams have slack. Each completed mandatory
-                    // request frees its worst-case service time; an optional one frees only its
-                    // actual time.
-                    (Turn::Queue(..), Some(streams)) if !best_effort => {
-                        if is_boosted {
-                            streams.only_mandatory(&mut self.eligible_queues);
-                        }
-                    }
-                    (Turn::Queue(queue, longest), _) => {
-                        if is_boosted {
-                            self.eligible_queues.clear();
-                        }
-                        self.eligible_queues.push(queue);
-                        patience = Some((Some(queue), longest));
-                    }
-                    (Turn::Together, Some(_)) if !best_effort => {}
-                    (Turn::Together, _) => {
-                        admit.together(&mut self.eligible_queues);
-                        patience = Some((None, LONGEST));
-                    }
-                    (Turn::Wait(until), streams) => {
-                        self.idling_until = Some(until);
-                        // Decided again at the next completion.
-                        let until = if self.dispatch.at_drive().is_empty() { until } else { self.now };
-                        // The application idled for may itself be blocked by a stream's request.
-                        let blocked = self.pool.waiting() > self.pool.eligible();
-                        if let Some(streams) = streams.as_mut().filter(|_| is_boosted && !blocked) {
-                            match streams.can_wait(until, self.now) {
-                                true => self.eligible_queues.clear(),
-                                false => streams.only_mandatory(&mut self.eligible_queues),
-                            }
-                        }
-                    }
-                    (Turn::Idle, _) => {}
-                }
-            }
-        }
+        };
         if let Some(streams) = &mut self.streams {
             let pool = &self.pool;
             streams.count(best_effort, |queue| pool.waiting_in(queue));
             self.stats.subset.count(streams.sizes());
         }
-        (!self.eligible_queues.is_empty()).then_some(patience)
+        match self.eligible_queues.is_empty() {
+            true => Eligible::Nobody,
+            false => Eligible::Queues { patience },
+        }
+    }
+
+    /// Adds the queues whose turn it is by ADMIT to those of eligible streams, or replaces these;
+    /// `best_effort`: streams have slack for best effort. Returns the starvation bound.
+    fn select_by_policy(&mut self, best_effort: bool) -> Option<Patience> {
+        let admit = self.admit.as_mut()?;
+        let turn = admit.turn(self.now);
+        let is_boosted = admit.is_boosted(self.now);
+        match (turn, &mut self.streams) {
+            // Best effort must wait until streams have slack. Each completed mandatory request
+            // frees its worst-case service time; an optional one frees only its actual time.
+            (Turn::Queue(..), Some(streams)) if !best_effort => {
+                if is_boosted {
+                    streams.only_mandatory(&mut self.eligible_queues);
+                }
+                None
+            }
+            (Turn::Queue(queue, longest), _) => {
+                if is_boosted {
+                    self.eligible_queues.clear();
+                }
+                self.eligible_queues.push(queue);
+                Some((Some(queue), longest))
+            }
+            (Turn::Together, Some(_)) if !best_effort => None,
+            (Turn::Together, _) => {
+                admit.together(&mut self.eligible_queues);
+                Some((None, LONGEST))
+            }
+            (Turn::Wait(until), streams) => {
+                self.idling_until = Some(until);
+                // Decided again at the next completion.
+                let until = if self.dispatch.at_drive().is_empty() { until } else { self.now };
+                // The application idled for may itself be blocked by a stream's request.
+                let blocked = self.pool.waiting() > self.pool.eligible();
+                if let Some(streams) = streams.as_mut().filter(|_| is_boosted && !blocked) {
+                    match streams.can_wait(until, self.now) {
+                        true => self.eligible_queues.clear(),
+                        false => streams.only_mandatory(&mut self.eligible_queues),
+                    }
+                }
+                None
+            }
+            (Turn::Idle, _) => None,
+        }
     }
 
     /// Notifies streams and ADMIT of the chosen request.

@@ -73,7 +73,7 @@ impl Config {
 #[non_exhaustive]
 pub enum Refused {
     /// The maximum number of requests is waiting.
-    #[error("{capacity} requests wait already")]
+    #[error("expected fewer than {capacity} waiting requests: the queue is full")]
     Full {
         /// The limit.
         capacity: usize,

@@ -6,13 +6,13 @@
 //! observations. A late head therefore invalidates no plan: the next search starts at its actual
 //! position.
 
-use headtime_disk::profile::Prefetch;
 use headtime_disk::{Command, Dur, Head, Kind, Outcome, Place};
 
 use super::Core;
 use crate::admit::BACKGROUND;
 use crate::dispatch::{Purpose, Sent};
 use crate::fill::gap::{Gap, Leg, MAX_LEGS};
+use crate::fill::subsystem::GapToFill;
 use crate::fill::subsystem::promotion::Load;
 use crate::overheads::lead_in;
 use crate::request::{Prediction, Request};
@@ -22,7 +22,7 @@ use crate::tasks::{TaskEvent, TaskRange};
 const NO_OWNER: u32 = BACKGROUND;
 
 /// Safety margin: the drive is assumed to have started the waiting command this long after the
-/// predicted start.
+/// predicted start. Not tuned: it delays no request, because the drive serves that one meanwhile.
 const TAKEN_UP: Dur = Dur::from_us(100);
 
 /// Searches for one command. Each after the first is needed only if the previous result is
@@ -113,11 +113,11 @@ impl Core {
                     let slot = self.weigh(slot);
                     let fill = self.fill.as_mut().expect("FILL is on");
                     fill.legs_before = 0;
-                    fill.keeps_waiting(None, self.now);
+                    fill.set_idling_window(None, self.now);
                     slot
                 }
             };
-            if !self.fill.as_mut().expect("FILL is on").withdraws(slot, self.now) {
+            if !self.fill.as_mut().expect("FILL is on").withdraw_if_unneeded(slot, self.now) {
                 if self.streams.is_some() {
                     self.commit_to(slot);
                 }
@@ -141,15 +141,9 @@ impl Core {
         }
     }
 
-    /// Returns the track of the command before a gap if that is a read: the drive's cache treats a
-    /// second read on the same track depending on the previous command.
-    pub(super) fn last_read(&self, gap: &Gap) -> Option<(u32, u16)> {
-        self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface))
-    }
-
     /// Returns the gap before the request in `slot`, if there is one and it may be filled now.
     /// Excludes the ranges that must not be accessed.
-    pub(super) fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
+    pub(super) fn gap_to_fill(&mut self, slot: u32) -> Option<GapToFill> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
         if fill.legs_before == MAX_LEGS
@@ -168,7 +162,9 @@ impl Core {
         let at_drive = self.dispatch.at_drive().iter().filter(|s| s.command.kind != Kind::Flush);
         let ranges = at_drive.map(|s| TaskRange { lbn: s.command.lbn, count: u64::from(s.command.count) });
         fill.set_aside(ranges, &gap.dest);
-        Some(gap)
+        let after_read = self.predictor.last_kind().is_read();
+        let last_read = after_read.then_some((gap.read.cylinder, gap.read.surface));
+        Some(GapToFill { gap, last_read, front_only: self.fills_front_only() })
     }
 
     /// Returns whether a request is in the range where the drive may be reading ahead behind the
@@ -177,11 +173,13 @@ impl Core {
     /// there is no gap before the request: a command put there would stop the read-ahead, and the
     /// request would lose a revolution or more.
     pub(super) fn may_be_read_ahead(&self, slot: u32) -> bool {
-        let (request, cache) = (&self.pool.get(slot).request, &self.model.cache);
-        let reads_on = cache.segments > 0 && cache.prefetch != Prefetch::None;
+        let request = &self.pool.get(slot).request;
         let from = self.dispatch.lbn();
-        let ahead = from..from + u64::from(cache.segment_sectors).max(1);
-        reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
+        let ahead = from..from + u64::from(self.model.cache.segment_sectors).max(1);
+        self.model.reads_ahead()
+            && request.kind == Kind::Read
+            && self.predictor.last_kind().is_read()
+            && ahead.contains(&request.lbn)
     }
 
     /// Returns whether the drive's read-ahead is on its way to a request, or will be after the
@@ -227,16 +225,14 @@ impl Core {
         if let Some(leg) = self.read_through(slot) {
             return Next::Leg(leg);
         }
-        let Some(gap) = self.gap_to_fill(slot) else {
+        let Some(to_fill) = self.gap_to_fill(slot) else {
             return Next::Request;
         };
-        let last_read = self.last_read(&gap);
-        let front_only = self.fills_front_only();
         let may_return = self.fill.as_ref().is_some_and(|f| f.reuse.may_return());
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
             let fill = self.fill.as_mut().expect("FILL is on");
-            let Some(leg) = fill.search(&self.model, &gap, last_read, front_only, self.now) else {
+            let Some(leg) = fill.search(&self.model, &to_fill, self.now) else {
                 return Next::Request;
             };
             // A front that makes the drive read ahead further moves the head away again at each
@@ -245,16 +241,7 @@ impl Core {
                 self.fill.as_mut().expect("FILL is on").leave_out(before);
                 continue;
             }
-            // A leg that the cache answers does not move the head to where the plan assumes it. At
-            // the front of a request, the request itself would be read from front to back, not as
-            // its sectors arrive.
-            let held = match leg.kind {
-                Kind::Read => self.predictor.held_front(&self.model, leg.lbn, leg.count),
-                _ => None,
-            };
-            let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
-            if let Some(end) = held.or(conflicts.then_some(leg.range().end())) {
-                let range = TaskRange { lbn: leg.lbn, count: end - leg.lbn };
+            if let Some(range) = self.conflict_of(&leg) {
                 self.fill.as_mut().expect("FILL is on").leave_out(range);
                 continue;
             }
@@ -272,6 +259,21 @@ impl Core {
             return Next::Leg(leg);
         }
         Next::Request
+    }
+
+    /// Returns the part of a leg that must not be accessed now: what the drive's cache holds, or
+    /// all of it if a waiting request conflicts with it.
+    fn conflict_of(&mut self, leg: &Leg) -> Option<TaskRange> {
+        // A leg that the cache answers does not move the head to where the plan assumes it. At the
+        // front of a request, the request itself would be read from front to back, not as its
+        // sectors arrive.
+        let held = match leg.kind {
+            Kind::Read => self.predictor.held_front(&self.model, leg.lbn, leg.count),
+            _ => None,
+        };
+        let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
+        let end = held.or(conflicts.then_some(leg.range().end()))?;
+        Some(TaskRange { lbn: leg.lbn, count: end - leg.lbn })
     }
 
     /// Returns whether a gap is filled only at the front of the request's own command.
@@ -417,7 +419,7 @@ impl Core {
             let piece = free(kind, range.lbn, range.count as u32);
             let queue = self.queue_of_piece(&piece);
             let slot = self.pool.insert(piece, place, queue, self.now);
-            self.fill.as_mut().expect("FILL is on").promoted_is(slot, kind, range);
+            self.fill.as_mut().expect("FILL is on").piece_is(slot, kind, range);
             self.notify_ready();
         }
     }

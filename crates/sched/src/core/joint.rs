@@ -5,13 +5,13 @@
 //! and its rotational latency longer, and FILL uses rotational latency. The next request minimises
 //!
 //! ```text
-//! cost + weight * (seek - turn * SHARE * worth / mean worth)
+//! cost + weight * (seek - min(turn * SHARE% * worth / mean worth, turn))
 //! ```
 //!
-//! The worth is that of the plan found by a quick search of FILL. Its mean falls towards the end of
-//! a scan, so that the remaining blocks are worth as much as a full gap at the start. The seek
-//! counts because FILL can never use it, and a long one moves the head away from the other
-//! requests.
+//! with a `weight` from 0 to 1. The worth is that of the plan found by a quick search of FILL. Its
+//! mean falls towards the end of a scan, so that the remaining blocks are worth as much as a full
+//! gap at the start. The seek counts because FILL can never use it, and a long one moves the head
+//! away from the other requests.
 //!
 //! # Cost to the foreground
 //!
@@ -119,9 +119,7 @@ impl Core {
 
     /// Returns the worth of the gap before a request, 0 if it has none; `None` if FILL gives none.
     fn worth_before(&mut self, slot: u32) -> Option<u64> {
-        let Some(gap) = self.gap_to_fill(slot) else { return Some(0) };
-        let last_read = self.last_read(&gap);
-        let front_only = self.fills_front_only();
-        self.fill.as_mut()?.worth(&self.model, &gap, last_read, front_only, self.now)
+        let Some(to_fill) = self.gap_to_fill(slot) else { return Some(0) };
+        self.fill.as_mut()?.worth(&self.model, &to_fill, self.now)
     }
 }

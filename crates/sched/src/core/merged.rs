@@ -6,6 +6,7 @@
 use headtime_disk::{Command, Dur, Kind, Outcome, Place};
 
 use super::Core;
+use super::admission::Eligible;
 use crate::dispatch::{Purpose, Sent};
 use crate::merge::{MAX_BYTES, MAX_REQUESTS, can_merge};
 use crate::overheads::between;
@@ -108,7 +109,8 @@ impl Core {
         if piece || of_another || !can_merge(&first.request, &other.request) {
             return None;
         }
-        let may_go = self.admit.is_none() || self.select_eligible().is_some() && self.eligible_queues.contains(&queue);
+        let may_go =
+            self.admit.is_none() || self.select_eligible() != Eligible::Nobody && self.eligible_queues.contains(&queue);
         self.idling_until = None;
         may_go.then_some(next)
     }

@@ -1,6 +1,7 @@
 //! ORDER's choice among the eligible requests, and when it is committed.
 
 use super::Core;
+use super::admission::Eligible;
 use crate::order::View;
 
 impl Core {
@@ -14,7 +15,7 @@ impl Core {
             return None;
         }
         // Streams may set a wake-up here, which is used only if nothing is chosen.
-        let Some(patience) = self.select_eligible() else {
+        let Eligible::Queues { patience } = self.select_eligible() else {
             self.begin_idling();
             return None;
         };

@@ -18,6 +18,7 @@
 
 use headtime_disk::Command;
 
+use super::admission::Eligible;
 use super::{Core, Order};
 use crate::dispatch::Purpose;
 
@@ -95,7 +96,8 @@ impl Core {
         if self.pool.begins_at(self.dispatch.lbn()) {
             return false;
         }
-        let has_turn = self.admit.is_none() || self.select_eligible().is_some() && self.eligible_queues == [queue];
+        let has_turn =
+            self.admit.is_none() || self.select_eligible() != Eligible::Nobody && self.eligible_queues == [queue];
         has_turn && self.staying.waits_behind(command)
     }
 

@@ -56,7 +56,8 @@ const NEAR_NS: i64 = 50_000;
 /// misses near the margin, since no margin would prevent them.
 const MAX_OTHER_PPM: i64 = 50_000;
 
-/// Prior: a residual of a class beyond the common scale costs a bit per 64 us.
+/// Prior: a residual of a class beyond the common scale costs a bit per 64 us. Not tuned, like the
+/// other two priors: a few completions that agree outweigh them.
 const RESIDUAL_PER_BIT: i64 = 64_000;
 /// Prior: a settling time before writes costs a bit per 64 us.
 const SETTLE_PER_BIT: i64 = 64_000;
@@ -71,7 +72,8 @@ const CLASS_SAYS: i64 = 64 * BIT;
 /// completions: soon at the beginning, when each changes much, later every second or two of a busy
 /// disk. Pairs of the revisions made so far and the completions required from then on.
 const REVISE_AFTER: [(u32, u32); 3] = [(0, 12), (8, 24), (32, 128)];
-/// Corrections that differ by less do not justify new curves.
+/// Corrections that differ by less do not justify new curves. Not tuned: it is small beside
+/// [`FLOOR`], the least margin.
 const MIN_CHANGE_NS: i64 = 4_000;
 /// After a correction by more than this, margins that the error had widened are reset.
 const LARGE_NS: i64 = 50_000;
@@ -106,8 +108,9 @@ pub struct Adaptive {
     longest: u32,
     read: Vec<Belief>,
     write: Vec<Belief>,
-    now: Corrections,
-    fresh: u32,
+    in_force: Corrections,
+    /// Informative completions since the last revision.
+    since_revision: u32,
     revisions: u32,
     common: i64,
     of_class: [i64; CLASSES],
@@ -131,8 +134,8 @@ impl Adaptive {
             longest: model.geometry.cylinders().saturating_sub(1).max(1),
             read: vec![Belief::default(); CLASSES],
             write: vec![Belief::default(); CLASSES],
-            now: Corrections { scale_ppm: 0, settle_ns: 0, read: [0; CLASSES], write: [0; CLASSES] },
-            fresh: 0,
+            in_force: Corrections { scale_ppm: 0, settle_ns: 0, read: [0; CLASSES], write: [0; CLASSES] },
+            since_revision: 0,
             revisions: 0,
             common: START.0 as i64,
             of_class: [0; CLASSES],
@@ -159,7 +162,7 @@ impl Adaptive {
     /// Returns the common scale: by how much seeks are longer than the profile's, in parts per
     /// million.
     pub fn scale_ppm(&self) -> i64 {
-        self.now.scale_ppm
+        self.in_force.scale_ppm
     }
 
     /// Returns the bytes it occupies.
@@ -229,7 +232,7 @@ impl Adaptive {
             false => (i128::from(x) * i128::from(middle) / i128::from(arm)) as i64,
         };
         let beliefs = if seen.kind == Kind::Write { &mut self.write } else { &mut self.read };
-        self.fresh += u32::from(beliefs[class].learn(there(after - base), there(before - base), missed));
+        self.since_revision += u32::from(beliefs[class].learn(there(after - base), there(before - base), missed));
     }
 
     /// Returns the arm's time for a distance, without settling before writes.
@@ -256,13 +259,13 @@ impl Adaptive {
     fn widen_or_narrow(&mut self, seen: &Seen, missed: bool, late: Option<i64>) {
         let turn = self.base.rotation.period().0 as i64;
         let slack = seen.latency.0 as i64 - if seen.alone { self.delay } else { 0 };
-        let share = if missed { 1_000_000 } else { 0 };
+        let miss_ppm = if missed { 1_000_000 } else { 0 };
         let tracks = usize::from(!seen.one_track);
         if late.is_none() && (CEILING.0 as i64..turn - CEILING.0 as i64).contains(&slack) {
             // Mean of the first 256, exponentially decaying afterwards. The first counts half, so
             // that it does not determine the mean alone.
             self.far[tracks] = (self.far[tracks] + 1).min(256);
-            self.other_ppm[tracks] += (share - self.other_ppm[tracks]) / (self.far[tracks] + 1);
+            self.other_ppm[tracks] += (miss_ppm - self.other_ppm[tracks]) / (self.far[tracks] + 1);
         }
         let class = class_of(seen.from.0.abs_diff(seen.to.0));
         let margin = self.margin_of(class);
@@ -295,10 +298,10 @@ impl Adaptive {
     /// recomputed.
     pub fn revise(&mut self, mechanics: &mut Mechanics) -> bool {
         let after = REVISE_AFTER.iter().rev().find(|a| a.0 <= self.revisions).map_or(1, |a| a.1);
-        if self.fresh < after {
+        if self.since_revision < after {
             return false;
         }
-        self.fresh = 0;
+        self.since_revision = 0;
         self.revisions = self.revisions.saturating_add(1);
         let next = self.estimate();
         let change = self.change(&next);
@@ -310,7 +313,7 @@ impl Adaptive {
             self.of_class = self.of_class.map(|c| c.min(0));
             self.set_margins();
         }
-        self.now = next;
+        self.in_force = next;
         self.correct(mechanics);
         true
     }
@@ -326,13 +329,13 @@ impl Adaptive {
             };
             self.arm_of(class, kind) * c.scale_ppm / 1_000_000 + own + settle
         };
-        let of = |class, kind| (total(next, class, kind) - total(&self.now, class, kind)).abs();
+        let of = |class, kind| (total(next, class, kind) - total(&self.in_force, class, kind)).abs();
         self.classes().map(|c| of(c, Kind::Read).max(of(c, Kind::Write))).max().unwrap_or(0)
     }
 
     /// Sets the moving parts of a model to the profile's with the corrections in force.
     pub fn correct(&self, mechanics: &mut Mechanics) {
-        let c = &self.now;
+        let c = &self.in_force;
         let offsets = |of: &[i64; CLASSES]| -> Vec<(u32, i64)> {
             self.classes().skip(1).map(|class| (centre_of(class).min(self.longest), of[class])).collect()
         };

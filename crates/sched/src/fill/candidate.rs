@@ -24,7 +24,7 @@ use headtime_disk::{Angle, Dur, Kind, Model, Time};
 
 use super::gap::{Gap, Leg, Plan, Window};
 use super::placement::Rules;
-use super::track::{Passing, TrackMap};
+use super::track::TrackMap;
 use crate::overheads::between;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{TaskRange, Wants, Who};
@@ -444,12 +444,6 @@ impl<W: Wants> Look<'_, W> {
         worth: impl Fn(u32, u64) -> bool,
     ) -> Option<Candidate> {
         self.on_track(&map.careful(), &shorter(*window), ask, scratch, worth).filter(|c| self.holds(c))
-    }
-
-    /// Returns the sectors that pass on a track in a window.
-    #[inline]
-    pub fn passing(&self, map: &TrackMap, window: &Window) -> Passing {
-        map.passing(&self.model.mechanics.rotation, window)
     }
 }
 

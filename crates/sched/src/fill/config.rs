@@ -114,9 +114,9 @@ impl FillConfig {
             limits: TaskLimits::default(),
             // The papers use only thresholds.
             idle: Some(IdleConfig { thresholds_only: papers, ..IdleConfig::default() }),
-            // The core has no clock, so it cannot measure its searches. They take 14 us on average
-            // (experiment F11); the rest is what the host takes to send the command. From 0 to 100
-            // us free bandwidth differs by 1% at most (docs/freeblock.md).
+            // The core has no clock, so it cannot measure its searches. They take 4 to 29 us on
+            // average (docs/freeblock.md); the rest is what the host takes to send the command.
+            // From 0 to 100 us free bandwidth differs by 1% at most.
             search_time: Dur::from_us(50),
             seed: 0,
             stops: true,

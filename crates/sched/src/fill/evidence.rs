@@ -198,8 +198,8 @@ impl Belief {
         let (most_after, most_before) = if missed { (MAX_MISS, MAX_SUCCESS) } else { (MAX_SUCCESS, MAX_SUCCESS) };
         for (i, cell) in self.cells.iter_mut().enumerate() {
             let x = (i as i64 - SIDE) * STEP_NS;
-            let bounds_us = penalty(x - before, most_before) + penalty(after - x, most_after);
-            *cell -= (*cell >> FADE) + bounds_us as i32;
+            let penalty_bits = penalty(x - before, most_before) + penalty(after - x, most_after);
+            *cell -= (*cell >> FADE) + penalty_bits as i32;
         }
         self.seen = self.seen.saturating_add(1);
         true
@@ -233,9 +233,9 @@ impl Belief {
 /// is found by a parabola through the best one and its neighbours.
 pub(crate) fn likeliest(beliefs: &[(&Belief, i64)], expected: i64, per_bit: i64) -> i64 {
     let of = |x: i64| {
-        let bounds_us: i64 = beliefs.iter().map(|(b, shift)| b.of(x + shift)).sum();
+        let likelihood: i64 = beliefs.iter().map(|(b, shift)| b.of(x + shift)).sum();
         let per_bit = if x < expected { per_bit / SHORTER } else { per_bit };
-        bounds_us - (x - expected).abs() * BIT / per_bit
+        likelihood - (x - expected).abs() * BIT / per_bit
     };
     let at = |i: i64| of(i * STEP_NS);
     let Some(best) = (-SIDE..=SIDE).max_by_key(|&i| (at(i), -(i * STEP_NS - expected).abs())) else {

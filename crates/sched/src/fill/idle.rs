@@ -11,7 +11,7 @@
 //!
 //! A command cannot be cancelled when a foreground request arrives. Its delay is bounded by sending
 //! one command at a time, of at most one track, or an eighth or a quarter of one on a drive that
-//! reads ahead ([`longest_command`], [`super::offer`]); a larger unit is one command all the same.
+//! reads ahead ([`super::offer`]); a larger unit is one command all the same.
 
 use headtime_disk::{Dur, Time};
 
@@ -99,7 +99,7 @@ impl Idle {
     /// Sets the end of ADMIT's idling window; `None`: there is none. Only sectors on the track
     /// under the head may be fetched in it, because the awaited client will probably continue there
     /// (Valente 2014 section 3.4).
-    pub(crate) fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
+    pub(crate) fn set_idling_window(&mut self, until: Option<Time>, now: Time) {
         self.window = match (self.window, until) {
             (Some((since, _)), Some(until)) => Some((since, until)),
             (None, Some(until)) => {
@@ -159,7 +159,7 @@ impl Idle {
         self.background += 1;
     }
 
-    /// Counts its completion.
+    /// Counts the completion of a command of idle work.
     #[inline]
     pub(crate) fn completed(&mut self) {
         assert!(self.background > 0, "more commands completed than were sent");
@@ -213,15 +213,6 @@ impl Idle {
             State::Short => Some(self.quiet_since + self.thresholds.long),
         }
     }
-}
-
-/// Sectors that one command in idle time may cover on a track of `spt`, unless a single unit is
-/// larger: one revolution. A request that arrives during it waits half a revolution on average,
-/// less than it would wait for a busy disk. [`super::offer`] uses an eighth or a quarter of it on a
-/// drive that reads ahead.
-#[inline]
-pub(crate) const fn longest_command(spt: u32) -> u32 {
-    spt
 }
 
 #[cfg(test)]
@@ -290,18 +281,18 @@ mod tests {
         let mut i = idle();
         i.arrived(at(1));
         assert_eq!(i.state(at(1)), State::Busy);
-        i.keeps_waiting(Some(at(9)), at(1));
+        i.set_idling_window(Some(at(9)), at(1));
         assert_eq!((i.state(at(2)), i.next_wakeup(at(2))), (State::ShortWait(at(3)), Some(at(3))));
-        i.keeps_waiting(Some(at(9)), at(2));
+        i.set_idling_window(Some(at(9)), at(2));
         assert_eq!((i.may_send(at(3)), i.next_wakeup(at(3))), (Some(State::Short), None));
         assert_eq!(i.state(at(9)), State::Busy);
         i.nothing_on_track();
         assert_eq!(i.state(at(4)), State::Busy);
         // Never long: requests that wait for the disk do not wait for a seek of idle work.
-        i.keeps_waiting(None, at(9));
-        i.keeps_waiting(Some(at(100)), at(10));
+        i.set_idling_window(None, at(9));
+        i.set_idling_window(Some(at(100)), at(10));
         assert_eq!(i.state(at(99)), State::Short);
-        i.keeps_waiting(None, at(99));
+        i.set_idling_window(None, at(99));
         assert_eq!(i.state(at(99)), State::Busy);
     }
 

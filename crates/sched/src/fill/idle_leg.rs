@@ -4,7 +4,7 @@ use headtime_disk::{Dur, Head, Kind, Model, Time};
 
 use super::gap::Leg;
 use super::idling::Takes;
-use super::offer::Look;
+use super::offer::IdleLook;
 use super::subsystem::{Freeblock, MAX_ASIDE};
 
 impl Freeblock {
@@ -19,7 +19,7 @@ impl Freeblock {
         let turn = self.turn(now);
         let idling = self.idling.as_mut().filter(|_| self.tasks.has_room() && !self.dead)?;
         loop {
-            let look = Look {
+            let look = IdleLook {
                 model,
                 wants: &self.tasks,
                 head,

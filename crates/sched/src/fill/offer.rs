@@ -6,21 +6,21 @@
 //! track. The drive then reads ahead what follows, which it drops at once when another command
 //! arrives; it is requested when it lies in the buffer, a quarter of a track at a time, without
 //! using the mechanism. A drive without read-ahead would lose a revolution per command, so a
-//! command there covers up to a track.
+//! command there covers up to a track: a request that arrives during it waits half a revolution on
+//! average, less than it would wait for a busy disk.
 
 use headtime_disk::{Dur, Head, Kind, Model};
 
 use super::cells::Cells;
 use super::conservatism::Margins;
 use super::gap::{Leg, Window};
-use super::idle::longest_command;
 use super::regions::remaining;
 use super::track::TrackMap;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{TaskRange, Wants, Who};
 
 /// Input of a search for a command in idle time.
-pub(crate) struct Look<'a, W> {
+pub(crate) struct IdleLook<'a, W> {
     /// The model of the drive.
     pub model: &'a Model,
     /// The wanted sectors by session.
@@ -58,7 +58,7 @@ impl Offer {
     }
 }
 
-impl<W: Wants> Look<'_, W> {
+impl<W: Wants> IdleLook<'_, W> {
     /// Returns the first wanted read among the sectors read ahead: it begins in `from..until` and
     /// ends before `reach`.
     pub(crate) fn following(&self, wanted: &mut Wanted, from: u64, until: u64, reach: u64, spt: u32) -> Option<Leg> {
@@ -68,7 +68,7 @@ impl<W: Wants> Look<'_, W> {
         let (low, high) = self.stretch_at(from, reach)?;
         let (first, run) = self.first_run(wanted, Kind::Read, low, high, until)?;
         // It comes from the buffer.
-        Some(self.leg(wanted, Kind::Read, (first, run), high, longest_command(spt) / 4))
+        Some(self.leg(wanted, Kind::Read, (first, run), high, spt / 4))
     }
 
     /// Returns the best command of a track: wanted sectors that pass soonest.
@@ -118,8 +118,8 @@ impl<W: Wants> Look<'_, W> {
             let Some((from, to)) = self.stretch_at(low, reach) else { break };
             if let Some((first, run)) = self.first_run(wanted, kind, from, to, end) {
                 let most = match kind {
-                    Kind::Read if self.reads_on => longest_command(spt) / 8,
-                    _ => longest_command(spt),
+                    Kind::Read if self.reads_on => spt / 8,
+                    _ => spt,
                 };
                 let leg = self.leg(wanted, kind, (first, run), to, most);
                 let place = self.model.place(leg.lbn, leg.count, kind)?;

@@ -140,10 +140,16 @@ impl Planner {
     /// Returns the value of the best plan that a quick pass finds, in ns of head time. `None`: the
     /// papers' algorithms have no such value.
     pub fn worth<W: Wants>(&mut self, task: &Task<W>) -> Option<u64> {
+        if let Which::Paper(paper) = &mut self.which {
+            // The rest of the last plan was for another gap.
+            paper.rest = None;
+            return None;
+        }
         self.begin(task);
         self.step(task, u64::from(self.budget.0));
         let Which::Own(planner, prices) = &mut self.which else { return None };
-        let found = found(planner, prices, self.placement, self.budget, task);
+        let (found, cost) = found(planner, prices, self.placement, self.budget, task);
+        self.cost += cost;
         Some(found.map_or(0, |found| found.value))
     }
 
@@ -200,7 +206,9 @@ impl Planner {
     pub fn best<W: Wants>(&mut self, task: &Task<W>) -> Option<Plan> {
         match &mut self.which {
             Which::Own(planner, prices) => {
-                found(planner, prices, self.placement, self.budget, task).map(|found| found.plan)
+                let (found, cost) = found(planner, prices, self.placement, self.budget, task);
+                self.cost += cost;
+                Some(found?.plan)
             }
             Which::Paper(paper) => {
                 let Some(search) = &paper.search else {
@@ -216,21 +224,22 @@ impl Planner {
     }
 }
 
-/// Returns the best plan of headtime's own planner: of the winner's blocks, or of any session's if
-/// none of those fits.
+/// Returns the best plan of headtime's own planner, of the winner's blocks, or of any session's if
+/// none of those fits; and the cost of the search for the latter.
 fn found<W: Wants>(
     planner: &mut headtime::Planner,
     prices: &Prices,
     placement: Placement,
     budget: (u32, u32),
     task: &Task<W>,
-) -> Option<headtime::Found> {
+) -> (Option<headtime::Found>, u64) {
     let found = planner.best(&asked(task, placement, prices, Who::Session(task.winner)));
-    found.or_else(|| {
-        let anyone = asked(task, placement, prices, Who::Anyone);
-        let budget = u64::from(budget.0) + u64::from(budget.1);
-        (task.regions.is_shared() && !task.front_only).then(|| planner.search(&anyone, task.regions, budget)).flatten()
-    })
+    if found.is_some() || !task.regions.is_shared() || task.front_only {
+        return (found, 0);
+    }
+    let anyone = asked(task, placement, prices, Who::Anyone);
+    let found = planner.search(&anyone, task.regions, u64::from(budget.0) + u64::from(budget.1));
+    (found, planner.cost())
 }
 
 fn asked<'a, W: Wants>(task: &'a Task<W>, placement: Placement, prices: &'a Prices, who: Who) -> PlanContext<'a> {

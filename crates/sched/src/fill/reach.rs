@@ -3,11 +3,13 @@
 //! "The innermost and outermost cylinders are often difficult to service in rotational latency
 //! gaps" (Thereska 2003 section 4.6). How difficult a cylinder is depends on the locality of the
 //! foreground, the filling algorithm and the remaining amount, so it is measured. The disk is
-//! divided into [`BANDS`]; known for each are the wanted sectors that remain, *w*, and the recent
-//! rate at which the foreground brings them for free, *g* (in gaps and by its own requests); for
-//! all together, the rate of idle time, *i*. The more is wanted in a band the more gaps find there,
-//! so the remainder of a band shrinks like w exp(-t g / w), and idle time has to bring the rest.
-//! Everything is done at the time T for which
+//! divided into [`BANDS`]. For each band two quantities are known: the wanted sectors that remain,
+//! *w*, and the recent rate at which the foreground brings them for free, *g* (in gaps and by its
+//! own requests); for all together, the rate of idle time, *i*. The more is wanted in a band the
+//! more gaps find there, so the remainder of a band shrinks like w exp(-t g / w), and idle time has
+//! to bring the rest.
+//!
+//! All work ends at the time T that satisfies
 //!
 //! ```text
 //! sum over bands of w exp(-T g / w) = i T
@@ -34,7 +36,8 @@ const JUDGE_AFTER: u32 = 64;
 const FADE: u64 = 64;
 /// Pieces before the first evaluation: fewer say nothing about 32 bands.
 const FIRST_JUDGE_AFTER: u32 = 512;
-/// Parts into which the period that the rates cover is divided to compute T.
+/// Parts into which the period that the rates cover is divided to compute T. Not tuned: it is the
+/// resolution of T, which only needs to be fine compared to that period.
 const PARTS: u128 = 256;
 /// Worth of a piece that no gap would bring.
 const ONE: u64 = 1 << 16;
@@ -45,7 +48,7 @@ const COMPARED: usize = 3;
 
 /// Index of the cells (groups of neighbouring tracks) in which something is wanted. Cells are
 /// numbered from the outer edge inwards.
-pub trait Cells {
+pub trait WantedCells {
     /// Returns the number of cells, empty ones included.
     fn count(&self) -> u32;
     /// Returns the first cell at `from` or further inwards in which something is wanted.
@@ -57,11 +60,12 @@ pub trait Cells {
 /// Why sectors are no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// Brought in a gap, or by a foreground request that covers them.
+    /// Brought outside idle time: in a gap, by a foreground request that covers them, or as a
+    /// promoted piece or straggler.
     Free,
     /// Brought in idle time.
     Idle,
-    /// Aborted, or brought without a decision of the scheduler.
+    /// Aborted, or superseded by a newer write.
     Otherwise,
 }
 
@@ -212,7 +216,7 @@ impl Reach {
     /// Returns the cell where the least is left, of the [`COMPARED`] nearest to `cell` in its band
     /// in which something is wanted. Gaps rarely bring a fragment; and where idle time completes
     /// cells, the others stay whole, from which gaps and read-ahead bring more.
-    pub fn least_left<C: Cells + ?Sized>(&self, cells: &C, cell: u32, mut left: impl FnMut(u32) -> u64) -> u32 {
+    pub fn least_left<C: WantedCells + ?Sized>(&self, cells: &C, cell: u32, mut left: impl FnMut(u32) -> u64) -> u32 {
         let band = self.band(cell);
         let of_band = |c: &u32| self.band(*c) == band;
         let up = std::iter::successors(cells.next_up(cell), |&c| cells.next_up(c + 1)).take_while(of_band);
@@ -254,7 +258,7 @@ impl IdlePolicy {
     /// wanted.
     ///
     /// Smart: the cell nearest to the head in the band with the highest ratio of worth to cost.
-    pub fn choose<C: Cells + ?Sized>(self, cells: &C, reach: &Reach, head: u32) -> Option<u32> {
+    pub fn choose<C: WantedCells + ?Sized>(self, cells: &C, reach: &Reach, head: u32) -> Option<u32> {
         let head = head.min(cells.count().checked_sub(1)?);
         let nearest = |to: u32| {
             let both = [cells.next_down(to), cells.next_up(to)];
@@ -296,7 +300,7 @@ mod tests {
     /// Something is wanted in each tenth cell of 3,200.
     struct EachTenth;
 
-    impl Cells for EachTenth {
+    impl WantedCells for EachTenth {
         fn count(&self) -> u32 {
             3_200
         }

@@ -34,12 +34,13 @@
 //!   with one session and with a thousand. Clearing a bit checks the other sessions, and stops at
 //!   the first that has it.
 
-use headtime_disk::internals::gcd;
-use headtime_disk::{Angle, Geometry, Kind};
+use headtime_disk::internals::{JUST_PASSED, gcd};
+use headtime_disk::{Angle, Geometry, Kind, Rotation};
 
 use super::bitmap::Bitmap;
 pub(crate) use super::bitmap::CHUNK;
 use super::cells::Cells;
+use super::gap::Window;
 use super::touched::{arc, in_word, touched};
 use super::track::TrackMap;
 use crate::tasks::wanted::Wanted;
@@ -163,6 +164,18 @@ impl Regions {
     #[inline]
     pub fn arc(&self, from: Angle, span: u64) -> u64 {
         arc(self.shift, self.all, from, span)
+    }
+
+    /// Returns the regions that pass under the head in a window.
+    #[inline]
+    pub fn in_window(&self, rotation: &Rotation, window: &Window) -> u64 {
+        let length = window.length();
+        if length >= rotation.period() {
+            return self.all;
+        }
+        // What passes by rounding counts as passing.
+        let span = rotation.angle_after(length).0.saturating_add(2 * JUST_PASSED.0);
+        self.arc(window.angle - JUST_PASSED, span)
     }
 
     /// Adds a range in which a session wants something.

@@ -333,20 +333,8 @@ impl Search {
         if let Some(c) = self.windows[i].filter(|c| c.cylinder == track.0 && c.same == same) {
             return c.window;
         }
-        let window = look.window(track, kind).map(|w| {
-            let rotation = &look.model.mechanics.rotation;
-            let length = w.length();
-            let arc = match length >= rotation.period() {
-                true => scene.regions.all(),
-                // What passes by rounding counts as passing.
-                false => {
-                    let slack = headtime_disk::internals::JUST_PASSED;
-                    let span = rotation.angle_after(length).0.saturating_add(2 * slack.0);
-                    scene.regions.arc(w.angle - slack, span)
-                }
-            };
-            (w, arc)
-        });
+        let rotation = &look.model.mechanics.rotation;
+        let window = look.window(track, kind).map(|w| (w, scene.regions.in_window(rotation, &w)));
         self.windows[i] = Some(Cached { cylinder: track.0, same, window });
         window
     }

@@ -29,15 +29,17 @@ use crate::request::{Prediction, Request};
 use crate::tasks::manager::TaskManager;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{SessionId, TaskLimits, TaskRange, Wants, Who};
-use promotion::{MAX_PROMOTED, Starving};
+use promotion::{MAX_PROMOTED, Stragglers};
 
-/// Maximum ranges excluded in one gap: each costs another search.
+/// Maximum ranges excluded in one gap: each costs another search. Not tuned: only a gap with many
+/// bad sectors needs more, and is left unused.
 pub(super) const MAX_ASIDE: usize = 12;
 
 /// How many requests for write data may be refused at one instant; after that, only reads are
-/// searched for. Each refusal costs a search.
+/// searched for. Each refusal costs a search. Not tuned: it only bounds that cost.
 const MAX_ASKS: u32 = 4;
-/// Interval after which work that an idle drive could not be given is retried.
+/// Interval after which work that an idle drive could not be given is retried. Not tuned: ten
+/// searches a second cost little processor time (docs/freeblock.md).
 const RECHECK: Dur = Dur::from_ms(100);
 
 /// A write whose data was requested.
@@ -60,6 +62,18 @@ struct Flown {
     idle: bool,
     /// Nothing else was at the drive.
     alone: bool,
+}
+
+/// A gap that may be filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GapToFill {
+    /// The gap.
+    pub gap: Gap,
+    /// The track on which the command before the gap ends, if that is a read: the drive's cache
+    /// treats a second read on the same track depending on the previous command.
+    pub last_read: Option<(u32, u16)>,
+    /// As in [`planner::Task`].
+    pub front_only: bool,
 }
 
 /// The subsystem.
@@ -103,7 +117,7 @@ pub(crate) struct Freeblock {
     pub(super) brought_for: Vec<(SessionId, Time)>,
     /// When the sessions are checked next for one that receives nothing, and where on the disk the
     /// search for stragglers resumes.
-    pub(super) starving: Starving,
+    pub(super) stragglers: Stragglers,
     /// Long ranges whose regions remain to be rechecked.
     pub(super) later: VecDeque<(SessionId, TaskRange)>,
     pub(super) limits: TaskLimits,
@@ -149,7 +163,7 @@ impl Freeblock {
             dead: false,
             brought: Time::ZERO,
             brought_for: Vec::new(),
-            starving: Starving::default(),
+            stragglers: Stragglers::default(),
             later: VecDeque::new(),
             limits: config.limits,
             report: FillReport::default(),
@@ -170,7 +184,7 @@ impl Freeblock {
             idling.detector().arrived(now);
         }
         if request.kind != Kind::Flush {
-            self.starving.arrived(request.lbn, request.count, now);
+            self.stragglers.arrived(request.lbn, request.count, now);
         }
         if request.kind == Kind::Write {
             self.tasks.foreground_write(request.lbn, u64::from(request.count));
@@ -179,10 +193,10 @@ impl Freeblock {
     }
 
     /// Sets the end of ADMIT's idling window, if there is one.
-    pub(crate) fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
+    pub(crate) fn set_idling_window(&mut self, until: Option<Time>, now: Time) {
         if let Some(idling) = &mut self.idling {
             let until = until.filter(|_| !idling.leaves_windows());
-            idling.detector().keeps_waiting(until, now);
+            idling.detector().set_idling_window(until, now);
         }
     }
 
@@ -325,34 +339,12 @@ impl Freeblock {
         self.aside.push(range);
     }
 
-    /// Returns the first leg of the best plan for a gap. `last_read`: the track on which the
-    /// preceding command ends, if that is a read; `front_only`: as in [`planner::Task`].
-    pub(crate) fn search(
-        &mut self,
-        model: &Model,
-        gap: &Gap,
-        last_read: Option<(u32, u16)>,
-        front_only: bool,
-        now: Time,
-    ) -> Option<Leg> {
+    /// Returns the first leg of the best plan for a gap.
+    pub(crate) fn search(&mut self, model: &Model, to_fill: &GapToFill, now: Time) -> Option<Leg> {
         self.report.searches += 1;
-        let reads_only = !self.may_ask(now);
         let winner = self.draw()?;
         loop {
-            let wants = Offered { tasks: &self.tasks, reads_only };
-            let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
-            let task = planner::Task {
-                model,
-                gap,
-                wants: &wants,
-                regions,
-                winner,
-                exclude,
-                last_read,
-                legs_before,
-                front_only,
-            };
-            let leg = self.planner.plan(&task)?.legs()[0];
+            let leg = self.with_task(model, to_fill, (winner, now), |planner, task| planner.plan(task))?.legs()[0];
             // Known bad sectors may be many, those in a leg are few: only the legs found are
             // checked.
             match self.bad.within(&leg) {
@@ -366,22 +358,33 @@ impl Freeblock {
     }
 
     /// Returns the value of the best plan for a gap, after a quick search, in ns of head time.
-    /// `None`: the algorithm has no such value. Parameters as for [`Freeblock::search`].
-    pub(crate) fn worth(
-        &mut self,
-        model: &Model,
-        gap: &Gap,
-        last_read: Option<(u32, u16)>,
-        front_only: bool,
-        now: Time,
-    ) -> Option<u64> {
+    /// `None`: the algorithm has no such value.
+    pub(crate) fn worth(&mut self, model: &Model, to_fill: &GapToFill, now: Time) -> Option<u64> {
         // Drawn as for the search that will follow.
         let winner = self.tasks.draw(self.random.clone().next_u64())?;
-        let wants = Offered { tasks: &self.tasks, reads_only: !self.may_ask(now) };
-        let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
-        let task =
-            planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before, front_only };
-        self.planner.worth(&task)
+        self.with_task(model, to_fill, (winner, now), |planner, task| planner.worth(task))
+    }
+
+    /// Passes the planner its input for a gap.
+    fn with_task<R>(
+        &mut self,
+        model: &Model,
+        to_fill: &GapToFill,
+        (winner, now): (SessionId, Time),
+        f: impl FnOnce(&mut Planner, &planner::Task<Offered>) -> R,
+    ) -> R {
+        let task = planner::Task {
+            model,
+            gap: &to_fill.gap,
+            wants: &Offered { tasks: &self.tasks, reads_only: !self.may_ask(now) },
+            regions: &self.regions,
+            winner,
+            exclude: &self.aside,
+            last_read: to_fill.last_read,
+            legs_before: self.legs_before,
+            front_only: to_fill.front_only,
+        };
+        f(&mut self.planner, &task)
     }
 
     /// Draws one of the sessions, with probabilities according to their priorities (Thereska 2003
@@ -414,7 +417,7 @@ impl Freeblock {
         let idling = self.idling.as_ref().filter(|_| wants);
         let idle = idling.and_then(|i| i.next_wakeup(now));
         // Work that idle time cannot be spent on now is retried, and a straggler may become due.
-        let straggler = idling.map(|_| self.starving.due(self.brought, now).max(now + RECHECK));
+        let straggler = idling.map(|_| self.stragglers.due(self.brought, now).max(now + RECHECK));
         [idle, again, straggler].into_iter().flatten().filter(|&t| t > now).min()
     }
 

@@ -167,8 +167,10 @@ impl BlockMap {
         self.moved.get(&unit).map_or(Place::Home, |&slot| Place::Slot(slot))
     }
 
-    /// Returns the unit that contains a sector of the part, as clients count sectors.
+    /// Returns the unit that contains a sector of the part, as clients count sectors. Panics if the
+    /// sector is before the part.
     pub fn unit_of(&self, lbn: u64) -> u64 {
+        assert!(self.part.lbn <= lbn, "sector {lbn} is not within {:?}", self.part);
         (lbn - self.part.lbn) / self.unit
     }
 
@@ -227,8 +229,13 @@ impl BlockMap {
     }
 
     /// Returns where the sectors of a request are, in its order, as ranges of consecutive sectors.
-    /// The request must be within the part.
+    /// Panics if the request is not within the part, or has no sectors.
     pub fn runs(&self, request: TaskRange) -> Vec<TaskRange> {
+        assert!(
+            request.count > 0 && self.part.lbn <= request.lbn && request.end() <= self.part.end(),
+            "{request:?} is not within {:?}",
+            self.part
+        );
         let (first, last) = (self.unit_of(request.lbn), self.unit_of(request.end() - 1));
         let spans_gap = request.lbn < self.gap.lbn && self.gap.lbn < request.end();
         if !spans_gap && self.moved.range(first..=last).next().is_none() {

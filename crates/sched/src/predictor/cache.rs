@@ -1,10 +1,13 @@
 //! Queries and updates of the predictor concerning the drive's cache.
 
-use headtime_disk::{Model, Time};
+use headtime_disk::{Access, Head, Kind, Model, Place, Time};
 
-use super::{Predictor, left_alone};
-use crate::cache_model::reads_further;
-use crate::flight::Flight;
+use super::{Predictor, Told};
+use crate::cache_model::{CacheModel, Found, Hit, reads_further};
+use crate::classify::CLOSE;
+use crate::flight::{Flight, Known, Served};
+use crate::overheads::asked;
+use crate::request::Surprise;
 
 impl Predictor {
     /// Returns whether the drive's cache answers a read of these sectors that is sent now, or its
@@ -82,6 +85,34 @@ impl Predictor {
         self.cached.has_room_for_background(oldest)
     }
 
+    /// Corrects the model of the drive's cache after a command on `segment` that was not served as
+    /// predicted; it is the flight at `at`.
+    pub(super) fn correct_segment(&mut self, model: &Model, at: usize, segment: usize, told: &Told) {
+        let flight = &self.flights[at];
+        let (command, lbn, count) = (flight.command, flight.lbn, flight.count);
+        let &Told { prediction, kept_reading, .. } = told;
+        // Where reads continue each other, the read-ahead decides, and `kept_reading` shows the
+        // result. But a prefetch that was still on its way had brought nothing yet.
+        let on_its_way = flight.delay > CLOSE && !kept_reading;
+        let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || on_its_way);
+        // Its first sectors were known to be there.
+        let more = !kept_reading && matches!(flight.served, Served::Rest | Served::Running);
+        let is_hit = prediction.is_some_and(|p| p.surprise == Surprise::CacheHit);
+        if flight.kind.is_read() && !kept_reading && is_hit {
+            self.cached.surprises.note(&model.cache, lbn);
+        }
+        if is_hit && (elsewhere || more) {
+            let known = &self.known;
+            let waits = known.keeps_waiting(flight.sent).then_some(known.free_at);
+            let begin = asked(model, known.kind, flight.sent, waits) + flight.delay;
+            let head = (self.flights.len() == 1).then(|| known.wait_until(model, begin, flight.arm));
+            self.cached.was_hit(model, (command, segment), (lbn, count, flight.sequential), more, head);
+            self.known.head = known.wait_until(model, known.head.at, flight.arm);
+        } else {
+            self.cached.surprised(command, segment, lbn, count, kept_reading);
+        }
+    }
+
     /// Marks the command sent last as background work: the foreground would not have used its
     /// segments of the drive's cache.
     pub fn was_background(&mut self) {
@@ -95,4 +126,83 @@ impl Predictor {
             flight.background = true;
         }
     }
+}
+
+/// Applies a command to the model of the drive's cache, and returns how it ends.
+pub(super) fn through_cache(
+    cached: &mut CacheModel,
+    model: &Model,
+    flight: &mut Flight,
+    place: &Place,
+    known: &Known,
+) -> Option<Access> {
+    let (left, at) = left_alone(model, known, flight.sent);
+    if flight.kind.is_read() {
+        flight.sequential = cached.continues(place.lbn);
+        let waits = known.keeps_waiting(flight.sent).then(|| known.wait_until(model, known.free_at, None));
+        cached.go_on(model, place.lbn, place.lbn + place.count as u64, waits.as_ref());
+    }
+    cached.settle(model, left.as_ref(), at);
+    if !flight.kind.is_read() {
+        cached.written(model, place);
+        (flight.delay, flight.arm) = cached.stop(at);
+        return flight.follow(model, known);
+    }
+    let found = cached.look_up(model, flight.command, place.lbn, place.count);
+    match found {
+        Found::Nothing => {
+            (flight.delay, flight.arm) = cached.stop(at);
+            let access = flight.follow(model, known)?;
+            flight.latency = access.latency;
+            let (segment, reads_on) = cached.missed(model, flight.command, place, &access, known.sure);
+            flight.segment = Some(segment);
+            if !model.cache.same_track_prefetch_delays {
+                flight.might_read_on = reads_on;
+            } else if reads_on.is_some() {
+                flight.reads_on = reads_on;
+                flight.follow(model, known);
+            }
+            Some(access)
+        }
+        Found::All(segment) | Found::Front(segment) => {
+            flight.segment = Some(segment);
+            let end = place.lbn + place.count as u64;
+            flight.sequential = cached.continues(place.lbn);
+            let waits = known.keeps_waiting(flight.sent).then_some(at);
+            let begin = asked(model, known.kind, flight.sent, waits);
+            match cached.hit(model, (flight.command, place), segment, at, &known.head, begin) {
+                Hit::Running { there, to_end } => {
+                    (flight.there, flight.to_end) = (there, to_end);
+                    flight.served = if matches!(found, Found::All(_)) { Served::Cache } else { Served::Running };
+                    if let (Served::Running, Some(track)) = (flight.served, model.geometry.track_of(end - 1)) {
+                        flight.arm = Some((track.cylinder, track.surface));
+                    }
+                }
+                Hit::GoesOn { from } => {
+                    flight.served = if from == end { Served::Cache } else { Served::GoesOn };
+                    if from < end {
+                        flight.place = model.place(from, (end - from) as u32, Kind::Read);
+                    }
+                }
+                Hit::Resting { from, delay, arm } => {
+                    (flight.delay, flight.arm) = (delay, arm);
+                    flight.served = if from == end { Served::Cache } else { Served::Rest };
+                    if from < end {
+                        flight.place = model.place(from, (end - from) as u32, Kind::Read);
+                    }
+                }
+            }
+            flight.follow(model, known)
+        }
+    }
+}
+
+/// Returns when the drive begins a command sent at `sent` after what ended as `known`, and the head
+/// at the end of that if the drive had nothing to do in between.
+pub(super) fn left_alone(model: &Model, known: &Known, sent: Time) -> (Option<Head>, Time) {
+    if known.keeps_waiting(sent) {
+        return (None, known.free_at);
+    }
+    let head = known.sure.then(|| known.wait_until(model, known.free_at.max(known.head.at), None));
+    (head, sent)
 }

@@ -2,7 +2,7 @@
 
 use headtime_disk::{Model, profile};
 use headtime_sched::IdlePolicy;
-use headtime_sched::internals::reach::{BANDS, Cells, Gone, Reach};
+use headtime_sched::internals::reach::{BANDS, Gone, Reach, WantedCells};
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -14,7 +14,7 @@ struct Disk {
     left: Vec<u32>,
 }
 
-impl Cells for Disk {
+impl WantedCells for Disk {
     fn count(&self) -> u32 {
         self.left.len() as u32
     }

@@ -12,6 +12,7 @@
 mod verify;
 mod writer;
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use headtime_sched::TaskRange;
@@ -33,11 +34,12 @@ use super::sums::{self, Sums, sum};
 use super::units::{Units, usual_unit};
 use crate::control::socket::Socket;
 use crate::control::v1::InfoReply;
+use crate::engine::background::MAX_WINDOW;
 use verify::compare;
 use writer::{Block, Writer};
 
 /// Data on its way from one disk to the other, bytes: what a server keeps for a session.
-const WINDOW: u64 = 64 << 20;
+const WINDOW: u64 = MAX_WINDOW;
 
 /// The parameters of a copy.
 #[derive(Clone, Debug)]
@@ -255,112 +257,182 @@ pub async fn run(
             watch(Step::Cached(&e.name));
         }
     }
-    let unit = plan.unit.unwrap_or_else(|| usual_unit(from.range.count, from.info.sector_bytes));
-    let unit_bytes = u64::from(unit) * from.sector_bytes();
-    let (units, to_units) = (from.units(from.bytes(), unit_bytes)?, to.units(from.bytes(), unit_bytes)?);
-    let there = format!("{} of {} from sector {}", to.what, disk(&to.info), to.range.lbn);
-    let what = format!("{}, to {there}", from.what);
-    // What continues must be the same throughout.
-    let what = if moment == Moment::Live { format!("{what}, live") } else { what };
-    let what = if plan.verify { format!("{what}, to be verified") } else { what };
-    let i = &from.info;
-    let mut progress = Progress::new("copy", &disk(i), i.sectors, i.sector_bytes, &what, units.clone());
-    let journal = plan.journal.path(&format!("copy-{:016x}", sum(there.as_bytes())), i, plan.export.as_deref())?;
-    let _held = lock(&journal)?;
-    let continues = moment != Moment::PointInTime;
-    may_begin_anew(&journal)?;
-    if !plan.restart && !continues && journal.exists() {
-        let why = "an unfinished copy is here that is not of one point in time (--live goes on with a live one)";
-        return Err(AppError::Leftover { path: journal, why: why.into() });
+    let (mut copy, way) = Copying::prepare(plan, from, to, moment, &stop).await?;
+    match copy.transfer(plan, begun, way, watch, &stop).await? {
+        End::Stopped => Ok(Outcome::Stopped(copy.continues().then_some(copy.journal))),
+        End::Complete => copy.verify_and_report(plan, begun, watch, stop).await,
     }
-    let again = continues && !plan.restart && progress.resume(&journal)?;
-    let (told, stages) = unbounded_channel();
-    let (blocks, coming) = unbounded_channel();
-    let mut writer = Writer::open(plan, &to, to_units.clone(), !continues, coming, told, &stop).await?;
-    if !again && !plan.overwrite {
-        writer.expect_no_data(&stop).await?;
-    }
-    // Nothing of an earlier run is removed before it is certain that this one can begin.
-    let sums_path = beside(&journal, ".sums");
-    if !again {
-        remove(&journal)?;
-        remove(&sums_path)?;
-    }
-    if again && plan.verify && !sums::exist(&sums_path) {
-        let why = "expected the checksums of the unfinished copy, found no file".into();
-        return Err(AppError::Leftover { path: sums_path, why });
-    }
-    let sums = match plan.verify {
-        true => Some(Sums::open(&sums_path, progress.identity(), units.len())?.0),
-        false => None,
-    };
-    if continues {
-        // From here on there may be data at the destination, which is this copy's own.
-        progress.save(&journal)?;
-    }
-    let (done, all) = progress.bytes();
-    // What is copied is read again to verify it, which takes about as long.
-    let still = all - done + if plan.verify { all } else { 0 };
-    let job = Job {
-        floor: plan.job.floor.of_step(begun.elapsed(), all - done, still),
-        journal: continues.then(|| journal.clone()),
-        point_in_time: !continues,
-        export: plan.export.as_deref().map(|name| export(i, name).cloned()).transpose()?,
-        ..plan.job.clone()
-    };
-    watch(Step::Begins(moment, done));
-    let mut pass = Pass { blocks, stages, sums: sums.as_ref() };
-    let end = {
-        let mut see = |s: &Status| watch(Step::Copying(s));
-        let reading = runner::run(&job, &mut progress, &mut pass, &mut see, stop.clone());
-        tokio::select! {
-            biased;
-            why = writer.run() => Err(why),
-            end = reading => end,
+}
+
+/// A copy that is ready to begin, or to continue.
+struct Copying {
+    from: Side,
+    to: Side,
+    /// The units as sectors of the destination.
+    to_units: Units,
+    moment: Moment,
+    progress: Progress,
+    journal: PathBuf,
+    sums_path: PathBuf,
+    /// The checksums of what was read; `None`: it is not verified.
+    sums: Option<Sums>,
+    /// The lock of the journal.
+    _held: File,
+}
+
+/// The way of data to the destination, and of its stages back.
+struct Way {
+    writer: Writer,
+    blocks: UnboundedSender<Block>,
+    stages: UnboundedReceiver<(u64, Stage)>,
+}
+
+impl Copying {
+    /// Opens the destination and the journal, and checks that the copy may begin or continue.
+    async fn prepare(
+        plan: &Plan,
+        from: Side,
+        to: Side,
+        moment: Moment,
+        stop: &watch::Receiver<bool>,
+    ) -> Result<(Copying, Way), AppError> {
+        let unit = plan.unit.unwrap_or_else(|| usual_unit(from.range.count, from.info.sector_bytes));
+        let unit_bytes = u64::from(unit) * from.sector_bytes();
+        let (units, to_units) = (from.units(from.bytes(), unit_bytes)?, to.units(from.bytes(), unit_bytes)?);
+        let there = format!("{} of {} from sector {}", to.what, disk(&to.info), to.range.lbn);
+        // What continues must be the same throughout.
+        let live = if moment == Moment::Live { ", live" } else { "" };
+        let verify = if plan.verify { ", to be verified" } else { "" };
+        let what = format!("{}, to {there}{live}{verify}", from.what);
+        let i = &from.info;
+        let mut progress = Progress::new("copy", &disk(i), i.sectors, i.sector_bytes, &what, units.clone());
+        let journal = plan.journal.path(&format!("copy-{:016x}", sum(there.as_bytes())), i, plan.export.as_deref())?;
+        let held = lock(&journal)?;
+        let continues = moment != Moment::PointInTime;
+        may_begin_anew(&journal)?;
+        if !plan.restart && !continues && journal.exists() {
+            let why = "an unfinished copy is here that is not of one point in time (--live goes on with a live one)";
+            return Err(AppError::Leftover { path: journal, why: why.into() });
         }
-    };
-    drop(writer);
-    let kept = match (&end, continues) {
-        (Ok(End::Complete), _) => Ok(()),
-        (_, true) => pass.save().and_then(|()| Ok(progress.save(&journal)?)),
-        (_, false) => remove(&sums_path),
-    };
-    let end = end.map_err(|e| match e {
-        // What is lost with the session is named as such.
-        AppError::Client(e) if !continues => AppError::Lost(format!("the destination: {e}")),
-        e => e,
-    })?;
-    // Why the copy ended matters more than that its journal is of an earlier moment.
-    kept?;
-    if end == End::Stopped {
-        return Ok(Outcome::Stopped(continues.then_some(journal)));
-    }
-    let wrong = match &sums {
-        None => None,
-        Some(sums) => {
-            let floor = plan.job.floor.of_step(begun.elapsed(), all, all);
-            compare(plan, floor, &to, to_units, sums, watch, stop).await?
+        let again = continues && !plan.restart && progress.resume(&journal)?;
+        let (told, stages) = unbounded_channel();
+        let (blocks, coming) = unbounded_channel();
+        let mut writer = Writer::open(plan, &to, to_units.clone(), !continues, coming, told, stop).await?;
+        if !again && !plan.overwrite {
+            writer.expect_no_data(stop).await?;
         }
-    };
-    let unverified = plan.verify && wrong.is_none();
-    if !(unverified && continues) {
-        remove(&journal)?;
-        remove(&sums_path)?;
+        // Nothing of an earlier run is removed before it is certain that this one can begin.
+        let sums_path = beside(&journal, ".sums");
+        if !again {
+            remove(&journal)?;
+            remove(&sums_path)?;
+        }
+        if again && plan.verify && !sums::exist(&sums_path) {
+            let why = "expected the checksums of the unfinished copy, found no file".into();
+            return Err(AppError::Leftover { path: sums_path, why });
+        }
+        let sums = match plan.verify {
+            true => Some(Sums::open(&sums_path, progress.identity(), units.len())?.0),
+            false => None,
+        };
+        if continues {
+            // From here on there may be data at the destination, which is this copy's own.
+            progress.save(&journal)?;
+        }
+        let copy = Copying { from, to, to_units, moment, progress, journal, sums_path, sums, _held: held };
+        Ok((copy, Way { writer, blocks, stages }))
     }
-    let count = |name| progress.notes.counts.get(name).copied().unwrap_or(0);
-    let report = Box::new(Report {
-        disk: i.disk.clone(),
-        what: from.what.clone(),
-        to_disk: to.info.disk.clone(),
-        to_what: to.what.clone(),
-        moment,
-        bytes: from.bytes(),
-        seconds: progress.notes.milliseconds as f64 / 1e3,
-        destination_seconds: count(runner::WAITED) as f64 / 1e3,
-        promoted_bytes: progress.notes.promoted_bytes,
-        unreadable: places(i, progress.unreadable_ranges()),
-        superseded_bytes: count(counts::SUPERSEDED),
-        wrong_bytes: wrong,
-    });
-    Ok(if unverified { Outcome::Unverified(report) } else { Outcome::Complete(report) })
+
+    /// Returns whether the copy continues after it was stopped.
+    fn continues(&self) -> bool {
+        self.moment != Moment::PointInTime
+    }
+
+    /// Copies what is left, and records how far the copy has come.
+    async fn transfer(
+        &mut self,
+        plan: &Plan,
+        begun: Instant,
+        way: Way,
+        watch: &mut (dyn FnMut(Step) + Send),
+        stop: &watch::Receiver<bool>,
+    ) -> Result<End, AppError> {
+        let continues = self.continues();
+        let (done, all) = self.progress.bytes();
+        // What is copied is read again to verify it, which takes about as long.
+        let still = all - done + if plan.verify { all } else { 0 };
+        let job = Job {
+            floor: plan.job.floor.of_step(begun.elapsed(), all - done, still),
+            journal: continues.then(|| self.journal.clone()),
+            point_in_time: !continues,
+            export: plan.export.as_deref().map(|name| export(&self.from.info, name).cloned()).transpose()?,
+            ..plan.job.clone()
+        };
+        watch(Step::Begins(self.moment, done));
+        let Way { mut writer, blocks, stages } = way;
+        let mut pass = Pass { blocks, stages, sums: self.sums.as_ref() };
+        let end = {
+            let mut see = |s: &Status| watch(Step::Copying(s));
+            let reading = runner::run(&job, &mut self.progress, &mut pass, &mut see, stop.clone());
+            tokio::select! {
+                biased;
+                why = writer.run() => Err(why),
+                end = reading => end,
+            }
+        };
+        drop(writer);
+        let kept = match (&end, continues) {
+            (Ok(End::Complete), _) => Ok(()),
+            (_, true) => pass.save().and_then(|()| Ok(self.progress.save(&self.journal)?)),
+            (_, false) => remove(&self.sums_path),
+        };
+        let end = end.map_err(|e| match e {
+            // What is lost with the session is named as such.
+            AppError::Client(e) if !continues => AppError::Lost(format!("the destination: {e}")),
+            e => e,
+        })?;
+        // Why the copy ended matters more than that its journal is of an earlier moment.
+        kept.map(|()| end)
+    }
+
+    /// Compares the destination with what was read, if that is asked for, and reports.
+    async fn verify_and_report(
+        self,
+        plan: &Plan,
+        begun: Instant,
+        watch: &mut (dyn FnMut(Step) + Send),
+        stop: watch::Receiver<bool>,
+    ) -> Result<Outcome, AppError> {
+        let continues = self.continues();
+        let Copying { from, to, to_units, moment, progress, journal, sums_path, sums, _held } = self;
+        let (_, all) = progress.bytes();
+        let wrong = match &sums {
+            None => None,
+            Some(sums) => {
+                let floor = plan.job.floor.of_step(begun.elapsed(), all, all);
+                compare(plan, floor, &to, to_units, sums, watch, stop).await?
+            }
+        };
+        let unverified = plan.verify && wrong.is_none();
+        if !(unverified && continues) {
+            remove(&journal)?;
+            remove(&sums_path)?;
+        }
+        let count = |name| progress.notes.counts.get(name).copied().unwrap_or(0);
+        let report = Box::new(Report {
+            disk: from.info.disk.clone(),
+            what: from.what.clone(),
+            to_disk: to.info.disk.clone(),
+            to_what: to.what.clone(),
+            moment,
+            bytes: from.bytes(),
+            seconds: progress.notes.milliseconds as f64 / 1e3,
+            destination_seconds: count(runner::WAITED) as f64 / 1e3,
+            promoted_bytes: progress.notes.promoted_bytes,
+            unreadable: places(&from.info, progress.unreadable_ranges()),
+            superseded_bytes: count(counts::SUPERSEDED),
+            wrong_bytes: wrong,
+        });
+        Ok(if unverified { Outcome::Unverified(report) } else { Outcome::Complete(report) })
+    }
 }

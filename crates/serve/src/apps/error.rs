@@ -74,7 +74,7 @@ pub enum AppError {
         /// Its bytes.
         found: usize,
     },
-    /// A unit is shorter than the longest pattern.
+    /// A unit is shorter than the pattern.
     #[error("unit: expected at least {least} sectors for a search, found {found}")]
     SearchUnit {
         /// The least, sectors.

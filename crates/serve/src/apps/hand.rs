@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::error::AppError;
 use super::image::Image;
 use super::job::Sink;
-use super::link::{Link, answer, look};
+use super::link::{Link, MAX_SENT, answer, look};
 use super::progress::Notes;
 use super::units::Units;
 use crate::control::client::Session;
@@ -25,8 +25,6 @@ use crate::control::v1::{self, Data, Foreground, Kind, Register, TaskRef};
 /// A write of up to this number of bytes is sent completely in advance; a larger one is sent as
 /// data is requested.
 const SENT_AHEAD: u64 = 32 << 20;
-/// Bytes sent to the server and not yet on the disk.
-const MAX_SENT: u64 = 48 << 20;
 
 /// A read of ranges: into a file, one range after the other, or discarded.
 #[derive(Debug)]

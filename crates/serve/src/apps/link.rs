@@ -14,6 +14,11 @@ use crate::control::socket::Socket;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{Export, InfoReply, Opened, SessionCall, SessionEvent};
+use crate::engine::background::MAX_STAGED;
+
+/// Bytes of write data sent to the server and not yet on the disk: less than it keeps for a
+/// session, so that it refuses none.
+pub(super) const MAX_SENT: u64 = MAX_STAGED / 4 * 3;
 
 /// An open session.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! `headtime reorganise`: moves the hot units of an export into its reserve, or all of them home,
 //! in free bandwidth. The server learns what is hot; this application decides what is moved, and
-//! copies it with background tasks, a batch at a time. Between two batches everything is as if
-//! there were no other; if it is killed, the moves of its last batch have not happened.
+//! copies it with background tasks, a batch at a time. Between two batches the map is consistent:
+//! if the application is killed, only the moves of its last batch have not happened.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use super::error::AppError;
 use super::job::{State, Status};
 use super::link::{Link, answer, export, look};
+use super::pace::Rates;
 use crate::control::client::{Control, Session};
 use crate::control::socket::Socket;
 use crate::control::v1::session_call::Call;
@@ -23,14 +24,13 @@ use crate::control::v1::{self, Data, Kind, LayoutReply, LayoutRequest, Moves, Re
 
 /// Bytes of a batch, which the server keeps until they are written.
 const BATCH_BYTES: u64 = 32 << 20;
-/// Units of a batch at the first attempt and at the further ones: what clients overwrite all the
-/// time is copied in a short time, and what they have overwritten is little.
+/// Units of a batch at the first and at later attempts. Small batches are copied quickly, so
+/// clients overwrite less of them meanwhile.
 const BATCHES: [u64; 3] = [256, 16, 4];
 /// Bytes that are picked up at a time: a few fit into a usual gap.
 const PICKUP_BYTES: u64 = 32 << 10;
-/// How long the writes of a batch wait for gaps before they are promoted. On a disk that is never
-/// idle they may wait for very long if the reserve is where the head seldom is; for the same reason
-/// they are then done quickly. In experiment S17 all batches together take 4 to 10 minutes, without
+/// How long a batch's writes wait for gaps before they are promoted: on a busy disk the head may
+/// rarely be near the reserve. In experiment S17 all batches together take 4 to 10 minutes, without
 /// any promotion.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -183,6 +183,8 @@ pub async fn run(
         mover.link.say(Call::MaxMbS(mb));
     }
     let begun = Instant::now();
+    let mut rates = Rates::default();
+    rates.at(Duration::ZERO);
     let session = Some(mover.link.opened.session);
     'all: for units in BATCHES {
         let size = (BATCH_BYTES / unit_bytes).clamp(1, units) as usize;
@@ -198,13 +200,14 @@ pub async fn run(
             };
             report.moved += moving.moved;
             again.extend(moving.again);
-            let done = report.moved * unit_bytes;
+            rates.add(moving.moved * unit_bytes);
+            rates.at(begun.elapsed());
             watch(&Status {
                 state: State::Working,
                 session,
-                done,
+                done: report.moved * unit_bytes,
                 total: planned * unit_bytes,
-                lately: done as f64 / begun.elapsed().as_secs_f64().max(1e-3),
+                lately: rates.lately(),
                 left: None,
                 promoted: 0,
                 unreadable: 0,
@@ -350,15 +353,19 @@ impl Mover {
     }
 
     /// Writes units to their new places; returns those that were written completely.
-    async fn write(&mut self, units: &[Unit], data: BTreeMap<u64, Vec<u8>>) -> Result<Vec<Unit>, AppError> {
-        let mut written: Vec<Unit> = units.iter().copied().filter(|u| data.contains_key(&u.from.lbn)).collect();
+    async fn write(&mut self, units: &[Unit], mut data: BTreeMap<u64, Vec<u8>>) -> Result<Vec<Unit>, AppError> {
+        let (mut written, mut blocks) = (Vec::new(), BTreeMap::new());
+        for unit in units {
+            if let Some(data) = data.remove(&unit.from.lbn) {
+                blocks.insert(unit.to.lbn, Bytes::from(data));
+                written.push(*unit);
+            }
+        }
         if written.is_empty() {
             return Ok(written);
         }
-        let data: BTreeMap<u64, Bytes> =
-            written.iter().map(|u| (u.to.lbn, Bytes::from(data[&u.from.lbn].clone()))).collect();
         let task = self.register(Kind::Write, written.iter().map(|u| u.to));
-        for (&lbn, data) in &data {
+        for (&lbn, data) in &blocks {
             self.link.say(Call::Data(Data { task, lbn, data: data.clone() }));
         }
         let mut patience = std::pin::pin!(tokio::time::sleep(PATIENCE));
@@ -376,7 +383,7 @@ impl Mover {
             match event {
                 // The server had no room for it when it was sent.
                 Event::Wanted(p) if p.task == task => {
-                    if let Some((&first, data)) = data.range(..=p.lbn).next_back() {
+                    if let Some((&first, data)) = blocks.range(..=p.lbn).next_back() {
                         let at = |sectors: u64| (sectors * self.sector) as usize;
                         let end = at(p.lbn - first + p.count).min(data.len());
                         let data = data.slice(at(p.lbn - first).min(end)..end);

@@ -109,12 +109,20 @@ impl Sink for Search<'_> {
     }
 }
 
+/// Checks that a unit is no shorter than the pattern.
+fn check_unit(matcher: &Matcher, unit: u32, sector_bytes: u32) -> Result<(), AppError> {
+    let least = (matcher.pattern_bytes() as u64).div_ceil(u64::from(sector_bytes));
+    match u64::from(unit) < least {
+        true => Err(AppError::SearchUnit { least, found: unit }),
+        false => Ok(()),
+    }
+}
+
 /// Runs a search; returns the report and its end. It has no journal: it begins anew if it was
 /// stopped, but continues through restarts of the server.
 ///
 /// # Errors
-/// Those of every background application, of the target, and a unit shorter than the longest
-/// pattern.
+/// Those of every background application, of the target, and a unit shorter than the pattern.
 pub async fn run(
     plan: &Plan,
     target: Target<'_>,
@@ -126,9 +134,8 @@ pub async fn run(
     in_place(&info, &range)?;
     let unit = plan.unit.unwrap_or_else(|| usual_unit(range.count, info.sector_bytes));
     let units = Units::new(vec![range], unit, info.sectors, info.sector_bytes)?;
-    let least = (MAX_PATTERN as u64).div_ceil(u64::from(info.sector_bytes));
-    if u64::from(unit) < least {
-        return Err(AppError::SearchUnit { least, found: unit });
+    if let Target::Pattern(matcher, _) = &target {
+        check_unit(matcher, unit, info.sector_bytes)?;
     }
     let mut progress = Progress::new("search", &disk(&info), info.sectors, info.sector_bytes, &what, units);
     let first = if plan.export.is_some() { range.lbn * u64::from(info.sector_bytes) } else { 0 };
@@ -139,4 +146,18 @@ pub async fn run(
     let end = runner::run(&job, &mut progress, &mut sink, watch, stop).await?;
     sink.offsets.sort_unstable();
     Ok((Report { read: Coverage::new(&info, &progress), matches: sink.matches, offsets: sink.offsets }, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_is_no_shorter_than_the_pattern_that_is_sought() {
+        let check = |pattern: usize, unit, sector| check_unit(&Matcher::new(&vec![7; pattern]).unwrap(), unit, sector);
+        assert!(check(16, 1, 512).is_ok() && check(512, 1, 512).is_ok() && check(MAX_PATTERN, 8, 512).is_ok());
+        assert!(check(MAX_PATTERN, 1, 4_096).is_ok());
+        let short = check(513, 1, 512);
+        assert!(matches!(short, Err(AppError::SearchUnit { least: 2, found: 1 })), "{short:?}");
+    }
 }

@@ -5,7 +5,6 @@
 //! ceil((a - track angle) * n), its edge is w away, and the following sectors pass in order: s,
 //! s+1, ..., n-1, then 0, ..., s-1. So the LBNs that pass in a time t are at most two contiguous
 //! ranges of the track.
-//! the track.
 
 use headtime_disk::internals::{JUST_PASSED, sectors_time};
 use headtime_disk::profile::SectorAddress;

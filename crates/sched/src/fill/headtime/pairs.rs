@@ -15,7 +15,8 @@ use crate::fill::stay::KINDS;
 
 /// Legs kept for pairing.
 pub(super) const OFFERED: usize = 1 << 7;
-/// Pairs tried, best first, each time that a search pauses.
+/// Pairs tried, best first, each time that a search pauses. Not tuned: it bounds the cost of
+/// pairing, which the budget of a search does not include.
 const PAIRS: u32 = 128;
 
 /// Sort key of a leg: its value, and in the lower bits its distance from the end of the list, so

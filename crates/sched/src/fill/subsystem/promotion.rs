@@ -20,7 +20,8 @@ use crate::tasks::{SessionId, TaskRange, Wants, Who};
 /// Maximum number of pieces of promoted tasks in the foreground: two at the drive, and the next two
 /// to choose from.
 pub(crate) const MAX_PROMOTED: usize = 4;
-/// Maximum sectors of one piece, unless one unit is more: 128 KiB, what block layers send at once.
+/// Maximum sectors of one piece, unless one unit is more: 128 KiB of 512-byte sectors, what block
+/// layers send at once.
 const PROMOTED_SECTORS: u64 = 256;
 
 /// A straggler is fetched when nothing has been brought for this time. With a foreground that moves
@@ -43,9 +44,11 @@ pub(crate) const QUEUED: usize = 4;
 /// by 33%.
 pub(crate) const STARVED: Dur = Dur::from_secs(60);
 /// A session that has received nothing for this time has precedence in idle time. With a low
-/// priority it may receive nothing in gaps for as long.
+/// priority it may receive nothing in gaps for as long. Not tuned: a session of any priority is to
+/// receive something every few seconds.
 const OVERDUE: Dur = Dur::from_secs(5);
-/// Interval between checks for such a session.
+/// Interval between checks for a session that has received nothing for [`STARVED`]. Not tuned: a
+/// sixtieth of that time.
 const LOOK_AGAIN: Dur = Dur::from_secs(1);
 /// Stragglers take one part in this many of the disk's time, beyond what was [`SAVED`]: they delay
 /// as many of the requests, fewer than those that determine the p99.
@@ -59,7 +62,7 @@ const SAVED_FIRST: Dur = Dur::from_ms(100);
 const TRIES: usize = 16;
 
 /// The foreground is assumed to be sequential for this time after a request that continues the one
-/// before.
+/// before. Not tuned: shorter than [`PATIENCE`], so that one such request does not prolong it much.
 const IN_ORDER: Dur = Dur::from_secs(1);
 
 /// The time that stragglers may take.
@@ -95,7 +98,7 @@ impl Allowance {
 
 /// State of the search for stragglers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Starving {
+pub(crate) struct Stragglers {
     allowance: Allowance,
     /// When the last straggler was sent.
     last: Option<Time>,
@@ -112,7 +115,7 @@ pub(crate) struct Starving {
     in_order_until: Time,
 }
 
-impl Starving {
+impl Stragglers {
     /// Notes the arrival of a foreground request.
     pub(in crate::fill) fn arrived(&mut self, lbn: u64, count: u32, now: Time) {
         self.in_order_until = if lbn == self.arrived_to { now + IN_ORDER } else { Time::ZERO };
@@ -185,7 +188,7 @@ impl Freeblock {
     }
 
     /// Records that the piece just returned is the request in this slot.
-    pub(crate) fn promoted_is(&mut self, slot: u32, kind: Kind, range: TaskRange) {
+    pub(crate) fn piece_is(&mut self, slot: u32, kind: Kind, range: TaskRange) {
         self.promoted.push((slot, kind, range));
         if let Some(idling) = &mut self.idling {
             idling.detector().promoted();
@@ -194,7 +197,7 @@ impl Freeblock {
 
     /// Returns whether the request in this slot, which has finished, was such a piece, and forgets
     /// it.
-    pub(crate) fn is_promoted(&mut self, slot: u32) -> bool {
+    pub(crate) fn take_piece(&mut self, slot: u32) -> bool {
         let at = self.promoted.iter().position(|p| p.0 == slot);
         at.map(|i| self.promoted.swap_remove(i)).is_some()
     }
@@ -217,7 +220,7 @@ impl Freeblock {
 
     /// Called when such a piece is to be sent next. If it is no longer needed, because its task was
     /// aborted or already has it, withdraws it instead; it is then no longer a request.
-    pub(crate) fn withdraws(&mut self, slot: u32, now: Time) -> bool {
+    pub(crate) fn withdraw_if_unneeded(&mut self, slot: u32, now: Time) -> bool {
         let Some(&(_, kind, range)) = self.promoted.iter().find(|p| p.0 == slot) else {
             return false;
         };
@@ -225,13 +228,13 @@ impl Freeblock {
             return false;
         }
         self.tasks.release(kind, range, now);
-        self.promoted_failed(slot, now)
+        self.withdraw_piece(slot, now)
     }
 
     /// Withdraws a piece that has not been tried: it is then no longer a request. Returns whether
     /// the request in this slot is such a piece.
-    pub(crate) fn promoted_failed(&mut self, slot: u32, now: Time) -> bool {
-        let promoted = self.is_promoted(slot);
+    pub(crate) fn withdraw_piece(&mut self, slot: u32, now: Time) -> bool {
+        let promoted = self.take_piece(slot);
         if promoted {
             self.finished(now);
         }
@@ -240,7 +243,7 @@ impl Freeblock {
 
     /// Returns a straggler if one is due.
     fn straggler(&mut self, model: &Model, load: Load, now: Time) -> Option<(Kind, TaskRange)> {
-        if !self.wants_something() || now < self.starving.allowance.due() {
+        if !self.wants_something() || now < self.stragglers.allowance.due() {
             return None;
         }
         // Where predictions fail nothing is brought in gaps, perhaps for good. An idle drive needs
@@ -248,27 +251,26 @@ impl Freeblock {
         let patience = match load.requests > 0 && !self.may_fill() {
             true if self.gate.is_overdue() || !self.tasks.has_room() => return None,
             true => STARVED,
-            false => self.starving.patience(load, now),
+            false => self.stragglers.patience(load, now),
         };
-        let lately = self.starving.last.is_some_and(|last| now < last + patience);
-        if lately || now < self.starving.not_before {
+        let lately = self.stragglers.last.is_some_and(|last| now < last + patience);
+        if lately || now < self.stragglers.not_before {
             return None;
         }
-        let who = match self.starving(now) {
+        let who = match self.next_starving_session(now) {
             Some(session) => Who::Session(session),
             None if now.saturating_since(self.brought) >= patience => Who::Anyone,
             None => return None,
         };
         let found = self.unit_for(model, who);
-        match found {
-            Some((kind, range)) => {
-                self.starving.last = Some(now);
-                self.starving.allowance.take(cost(model, kind, range), now);
-            }
+        let Some((kind, range)) = found else {
             // The next cells are examined later.
-            None => self.starving.not_before = now + PATIENCE_QUEUED,
-        }
-        if let (Some(_), Who::Session(session)) = (&found, who) {
+            self.stragglers.not_before = now + PATIENCE_QUEUED;
+            return None;
+        };
+        self.stragglers.last = Some(now);
+        self.stragglers.allowance.take(cost(model, kind, range), now);
+        if let Who::Session(session) = who {
             self.brought_for.iter_mut().filter(|b| b.0 == session).for_each(|b| b.1 = now);
         }
         found
@@ -280,8 +282,8 @@ impl Freeblock {
         let mut wanted = Wanted::new();
         for _ in 0..TRIES {
             let next = |from| self.regions.next_up(who, from, self.regions.all());
-            let cell = next(self.starving.from).or_else(|| next(0))?;
-            self.starving.from = cell + 1;
+            let cell = next(self.stragglers.from).or_else(|| next(0))?;
+            self.stragglers.from = cell + 1;
             let all = self.regions.cells().lbns(&model.geometry, cell)?;
             let (low, high) = (all.lbn.saturating_sub(unit), (all.end() + unit).min(model.geometry.capacity()));
             for kind in [Kind::Read, Kind::Write] {
@@ -320,12 +322,13 @@ impl Freeblock {
         }
     }
 
-    /// Returns a session that wants something and has received nothing for too long.
-    fn starving(&mut self, now: Time) -> Option<SessionId> {
-        if now < self.starving.look_at {
+    /// Returns the session that wants something and has received nothing for the longest time, if
+    /// that is too long. Resets the clocks of sessions that may receive nothing, or want nothing.
+    fn next_starving_session(&mut self, now: Time) -> Option<SessionId> {
+        if now < self.stragglers.look_at {
             return None;
         }
-        self.starving.look_at = now + LOOK_AGAIN;
+        self.stragglers.look_at = now + LOOK_AGAIN;
         // A session that may receive nothing, or wants nothing, is not starving.
         let tasks = &self.tasks;
         self.brought_for.iter_mut().filter(|b| !tasks.may_be_given(b.0)).for_each(|b| b.1 = now);

@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::{Plan, Side, WINDOW, counts};
 use crate::apps::error::AppError;
 use crate::apps::job::Stage;
-use crate::apps::link::{Link, answer, covered, look};
+use crate::apps::link::{Link, MAX_SENT, answer, covered, look};
 use crate::apps::pace::Floor;
 use crate::apps::units::Units;
 use crate::control::client::Session;
@@ -19,10 +19,12 @@ use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Answered, Data, Failed, Foreground, Kind, Register, TaskRef};
 
-/// Bytes sent to the server and not yet on the disk: less than it keeps for a session.
-const MAX_SENT: u64 = 48 << 20;
-/// Tasks at a time, and blocks of one. Blocks that come meanwhile go into the next task.
+/// Bytes on their way beyond which there is little room for further blocks, so that tasks are
+/// promoted: the last quarter holds what the source reads until these are written.
+const LITTLE_ROOM: u64 = WINDOW / 4 * 3;
+/// Tasks at a time.
 const MAX_TASKS: usize = 512;
+/// Blocks of one task. Blocks that come meanwhile go into the next task.
 const MAX_BLOCKS: usize = 1024;
 /// The interval at which tasks begin, and are promoted.
 const TICK: Duration = Duration::from_millis(50);
@@ -200,7 +202,7 @@ impl Writer {
         if !self.gathered.is_empty() && self.tasks.len() < MAX_TASKS {
             self.begin_task();
         }
-        if self.keeps_up || self.keeps_room && self.pending_bytes > WINDOW / 4 * 3 {
+        if self.keeps_up || self.keeps_room && self.pending_bytes > LITTLE_ROOM {
             let now = Instant::now();
             for (&task, waiting) in &mut self.tasks {
                 if !waiting.promoted && now - waiting.since > PATIENCE {
@@ -320,7 +322,7 @@ impl Writer {
         match (self.units.holding(lbn), last.and_then(|last| self.units.holding(last))) {
             (Some(first), Some(last)) => Ok(first..last + 1),
             _ => Err(AppError::Refused(format!(
-                "the destination speaks of {count} sectors at {lbn}, which are not copied"
+                "the destination reported {count} sectors at {lbn}, which are not part of the copy"
             ))),
         }
     }

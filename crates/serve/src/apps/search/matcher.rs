@@ -10,8 +10,8 @@ use memchr::memmem::Finder;
 
 use crate::apps::error::AppError;
 
-/// The longest pattern, bytes. It is no longer than a unit, so that a match lies in two units at
-/// most.
+/// The longest pattern, bytes. A pattern is no longer than a unit, so that a match lies in two
+/// units at most.
 pub const MAX_PATTERN: usize = 4_096;
 /// Partial matches that are kept. One block of random data in 100 has one.
 const MAX_KEPT: usize = 1 << 22;
@@ -54,6 +54,11 @@ impl Matcher {
         }
         let finder = Finder::new(pattern).into_owned();
         Ok(Matcher { pattern: pattern.into(), finder, boundaries: BTreeMap::new(), kept: 0 })
+    }
+
+    /// Returns the bytes of the pattern.
+    pub fn pattern_bytes(&self) -> usize {
+        self.pattern.len()
     }
 
     /// Searches a block at byte offset `at`, not shorter than the pattern unless no block adjoins
