@@ -139,6 +139,9 @@ fn summary(r: &Report) -> String {
         r.seconds
     );
     text += &cost(r.promoted_bytes, r.bytes);
+    if r.destination_promoted_bytes > 0 {
+        text += &format!("written as foreground work at the destination: {}\n", bytes(r.destination_promoted_bytes));
+    }
     if r.destination_seconds >= 1.0 {
         text += &format!("waited for the destination: {:.0} s\n", r.destination_seconds);
     }

@@ -89,6 +89,8 @@ pub struct Report {
     pub destination_seconds: f64,
     /// Bytes that were read as foreground work to keep the floor.
     pub promoted_bytes: u64,
+    /// Bytes that were written as foreground work at the destination.
+    pub destination_promoted_bytes: u64,
     /// Unreadable ranges of the source, which are zeros in the copy.
     pub unreadable: Vec<Place>,
     /// Bytes not written because another client wrote there in the meantime.
@@ -133,6 +135,7 @@ pub enum Outcome {
 /// Names of the counters in the journal, beside those of the runner.
 mod counts {
     pub(super) const SUPERSEDED: &str = "superseded_bytes";
+    pub(super) const PROMOTED_THERE: &str = "destination_promoted_bytes";
 }
 
 /// Passes what is read to the writer.
@@ -389,6 +392,8 @@ impl Copying {
         let end = end.map_err(|e| match e {
             // What is lost with the session is named as such.
             AppError::Client(e) if !continues => AppError::Lost(format!("the destination: {e}")),
+            // The runner waits for a source that is away.
+            AppError::Client(e) => AppError::DestinationLost(e.to_string()),
             e => e,
         })?;
         // Why the copy ended matters more than that its journal is of an earlier moment.
@@ -429,6 +434,7 @@ impl Copying {
             seconds: progress.notes.milliseconds as f64 / 1e3,
             destination_seconds: count(runner::WAITED) as f64 / 1e3,
             promoted_bytes: progress.notes.promoted_bytes,
+            destination_promoted_bytes: count(counts::PROMOTED_THERE),
             unreadable: places(&from.info, progress.unreadable_ranges()),
             superseded_bytes: count(counts::SUPERSEDED),
             wrong_bytes: wrong,

@@ -96,6 +96,9 @@ pub enum AppError {
         /// The cause.
         why: &'static str,
     },
+    /// The session with a copy's destination was lost.
+    #[error("the destination: {0}; the same command goes on")]
+    DestinationLost(String),
     /// A copy's destination is too small.
     #[error("cannot copy to {what}: expected at least {expected} bytes, found {found}")]
     DestinationSize {

@@ -159,7 +159,7 @@ fn a_live_copy_continues_where_it_was_stopped_and_where_the_destination_ended() 
         to.stop();
         running.join().unwrap()
     });
-    assert!(matches!(ended, Err(AppError::Client(_) | AppError::Gone)), "{ended:?}");
+    assert!(matches!(ended, Err(AppError::DestinationLost(_) | AppError::Gone)), "{ended:?}");
     let (first, second) = *at.lock().unwrap();
     let total = from.sectors * SECTOR;
     assert!(first > total / 8 && second > total / 2, "it went on: {first} {second} of {total}");

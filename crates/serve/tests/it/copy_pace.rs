@@ -40,6 +40,7 @@ fn blocks_for_which_no_gap_comes_are_written_as_foreground_work() {
     assert!(report.promoted_bytes > report.bytes / 10 * 9, "{report:?}");
     // The last ones waited at the destination, with everything read.
     assert!(slow > 0 && report.destination_seconds > 0.0, "{slow} {report:?}");
+    assert!((1..=report.bytes).contains(&report.destination_promoted_bytes), "{report:?}");
 }
 
 /// It ran in idle time, and is promoted near its end.

@@ -336,7 +336,8 @@ impl Writer {
             if lost.is_none() && !p.sent {
                 return Err(AppError::Refused(format!("sectors at {lbn} were written without their data")));
             }
-            if let Some(name) = lost {
+            let promoted = self.tasks.get(&p.task).is_some_and(|task| task.promoted);
+            if let Some(name) = lost.or(promoted.then_some(counts::PROMOTED_THERE)) {
                 let _ = self.stages.send((index, Stage::Counts(name, sectors * self.sector)));
             }
             p.left = p.left.saturating_sub(sectors);
