@@ -49,9 +49,12 @@ static SPEC: Spec = Spec {
                requests a second it served, so shares cannot be compared. A mean over all requests, each with all that \
                was searched and put before it. A call during which the system gave the processor to something else \
                does not say what scheduling takes: calls of a millisecond and more are left out, and the table says \
-               how many there were and how long they took. Angle-EP-Frag spends its whole budget on nearly every \
-               search, since any track further on might be one that a single command clears, which it puts before \
-               everything else; the others know a bound, and stop.",
+               how many there were and how long they took. On two cores of a shared virtual machine (November 2026) a \
+               request takes 29 us with Angle-EP-Frag, 14 with headtime's planner and 1.9 alone; on a machine where it \
+               takes 0.56 us alone, 21 and 8 were measured. It is twelve calls of the core and, with the planner, one \
+               and a half searches of 8 us. Angle-EP-Frag spends its whole budget on nearly every search, since any \
+               track further on might be one that a single command clears, which it puts before everything else; the \
+               others know a bound, and stop.",
     }],
     length: Length::Minutes,
     alone: true,
