@@ -335,7 +335,7 @@ impl HotFiles {
         let mut due = now;
         // What is in memory takes no time.
         while self.tasks[task as usize].left.is_empty() {
-            due = due + Dur(self.random.exponential(self.think.0));
+            due += Dur(self.random.exponential(self.think.0));
             let access = self.access();
             self.tasks[task as usize].left = access;
         }

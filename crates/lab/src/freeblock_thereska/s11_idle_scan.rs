@@ -39,13 +39,14 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: false,
-        note: "The paper's 20% are out of reach here. Nearest-first is through after 2,280 to 2,330 s, in less than \
+        note: "The paper's 20% are out of reach here. Nearest-first is through after 2,331 to 2,375 s, in less than \
                half of the paper's time, and leaves little that is hard to reach: the last block of a zone comes after \
-               1,950 to 2,330 s, 2,070 on average, so that even idle time moved between zones at no cost would save \
-               10%. Smart makes the zones end closer together, and pays for it with the way there: requests come every \
-               27 ms on average and long idle time begins after 20, so there is little left of it when the arm has \
-               come to the edge. Both first take what follows where the head is. Smart takes 1.1 to 2.0% longer than \
-               nearest-first; while four pieces shared the cost of a seek it took 8 to 11% longer.",
+               1,940 to 2,375 s, 2,060 on average, so that even idle time moved between zones at no cost would save \
+               12%. Smart makes the ends of the innermost and the outermost zone 30 to 36% closer, and pays for it \
+               with the way there: requests come every 27 ms on average and long idle time begins after 20, so there \
+               is little left of it when the arm has come to the edge. Both first take what follows where the head is, \
+               and until nine tenths are read Smart, which divides by the whole seek, is close to nearest-first. It \
+               takes 0.3 to 0.9% longer; while four pieces shared the cost of a seek it took 8 to 11% longer.",
     }],
     length: Length::Minutes,
     alone: false,
