@@ -19,7 +19,7 @@ pub(crate) const X3: Experiment =
 const PLANNER_NOTE: &str = "\
     All with adaptive conservatism, and with as many commands a gap as fit. Each run is of two seeds, and the worse \
     of the two counts; three runs are six. What the gaps of the first half hold bounds its time with each planner: on \
-    the drive of 20 TB 361 to 364 s with headtime's planner and 362 to 368 s with the others but Angle-EP-Frag. The \
+    the drive of 20 TB 361 to 364 s with headtime's planner and 362 to 369 s with the others but Angle-EP-Frag. The \
     modern drives are those of the profiles with one cylinder of twenty and of 400, for a whole scan of a real one \
     takes days of a busy drive's time: zones, \
     spares and serpentine groups are as much narrower, seeks go by share of the stroke, everything along a track and \
