@@ -163,7 +163,7 @@ fn a_search_finds_every_match_and_a_program_gets_every_block() {
         (&["a", "--program", "cat"], "cannot be used with"),
         (&["--hex", "abc"], "two hexadecimal digits"),
         (&["", "--export", "data"], "expected 1 to 4096 bytes"),
-        (&["a", "--unit", "1"], "expected at least 8 sectors"),
+        (&[&*"a".repeat(600), "--unit", "1"], "expected at least 2 sectors"),
         (&["a", "--export", "none"], "expected one of the exports"),
     ] {
         let (status, _, err) = search(words);
