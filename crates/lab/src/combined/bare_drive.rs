@@ -1,6 +1,5 @@
 //! Loads on the bare drive, and with headtime in front of it: the basis of X8.
 
-use headtime_disk::Dur;
 use headtime_disk::profile::{self, Profile};
 use headtime_sched::{Algorithm, Commitment, FillConfig, Order};
 use headtime_sim::background::{Job, Jobs, scan_unit};
@@ -82,7 +81,7 @@ impl Point {
 fn measured(stats: &Stats, sector_bytes: u32) -> Measured {
     Measured {
         per_second: stats.per_second(),
-        p99_ms: stats.responses().quantile(990).map_or(f64::NAN, Dur::as_ms_f64),
+        p99_ms: crate::common::scan_run::p99_ms(stats),
         scan_mb_s: crate::common::scan_run::progress_mb_s(stats, sector_bytes),
     }
 }

@@ -131,6 +131,11 @@ impl ScanRun {
     }
 }
 
+/// 99th percentile of the foreground's responses, ms; NaN if there was no request.
+pub(crate) fn p99_ms(stats: &Stats) -> f64 {
+    stats.responses().quantile(990).map_or(f64::NAN, Dur::as_ms_f64)
+}
+
 /// Free megabytes (10^6) per second of the background: without blocks that foreground requests read
 /// anyway or that were sent as foreground requests.
 pub(crate) fn free_mb_s(stats: &Stats, sector_bytes: u32) -> f64 {

@@ -288,7 +288,7 @@ fn scanned(stats: &Stats, jobs: &Jobs, sectors: u64, sector_bytes: u32, media_mb
         per_second: stats.per_second(),
         foreground_mb_s: stats.mb_per_second(sector_bytes),
         response_ms: stats.responses().mean().map_or(f64::NAN, Dur::as_ms_f64),
-        p99_ms: stats.responses().quantile(990).map_or(f64::NAN, Dur::as_ms_f64),
+        p99_ms: scan_run::p99_ms(stats),
         free_mb_s: scan_run::free_mb_s(stats, sector_bytes),
         progress_mb_s: scan_run::progress_mb_s(stats, sector_bytes),
         share: stats.background.fraction,

@@ -35,7 +35,7 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::{MICRO_OUTSTANDING, Population, freeblock_micro};
 
 use super::zone_scan::{Cut, ZoneScan, zone_bounds};
-use crate::common::scan_run::ScanRun;
+use crate::common::scan_run::{self, ScanRun};
 use crate::experiment::{Findings, Run, RunError, Spec, failed};
 use headtime_sim::scaled_drives;
 
@@ -148,10 +148,9 @@ fn whole(spec: &Spec, key: Key) -> Result<Scan, RunError> {
     let with = filled(alone.clone(), key.algorithm, key.budget).until_scanned(MOST_SECONDS);
     let (stats, scan) = run(spec, &with, Cut::whole(UNIT))?;
     alone.limits.until = Some(Time::ZERO + stats.ended_at.since(Time::ZERO).max(Dur::from_secs(1)));
-    let p99 = |stats: &Stats| stats.responses().quantile(990).map_or(f64::NAN, Dur::as_ms_f64);
     let without = alone.scan(spec, UNIT, &mut ())?.0;
     let per_second = (stats.per_second(), without.per_second());
-    let p99_ms = (p99(&stats), p99(&without));
+    let p99_ms = (scan_run::p99_ms(&stats), scan_run::p99_ms(&without));
     Ok(Scan { stats, scan, per_second, p99_ms })
 }
 

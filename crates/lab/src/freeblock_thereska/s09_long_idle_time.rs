@@ -22,7 +22,7 @@ use headtime_sim::workload::{
 };
 
 use super::background_run::{BackgroundRun, UNIT};
-use crate::common::scan_run::free_mb_s;
+use crate::common::scan_run::{free_mb_s, p99_ms};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
 
 /// The experiment.
@@ -162,7 +162,7 @@ fn measure(
         alone_ms: mean(&alone),
         gaps_ms: mean(&gaps),
         beside_ms: mean(&beside),
-        p99_ms: [&alone, &beside].map(|s| s.responses().quantile(990).map_or(0.0, Dur::as_ms_f64)),
+        p99_ms: [&alone, &beside].map(p99_ms),
         free_mb_s: free_mb_s(&beside, setup.profile.sector_bytes),
         requests: beside.requests,
     })

@@ -12,6 +12,7 @@ use headtime_sim::workload::{GroupSpec, MICRO_OUTSTANDING, freeblock_micro, free
 
 use super::background_run::{BackgroundRun, UNIT};
 use super::zone_scan::{Cut, ZoneScan, zone_bounds};
+use crate::common::scan_run::p99_ms;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
 
 /// The experiment.
@@ -108,7 +109,7 @@ fn scan(run: &Run, load: &GroupSpec, policy: IdlePolicy) -> Result<Scanned, RunE
         zones: scan.zones_done_at().iter().map(|t| seconds(*t)).collect(),
         at: AT.map(|percent| seconds(scan.percent_at(percent))),
         response_ms: stats.responses().mean().map_or(0.0, |d| d.as_ms_f64()),
-        p99_ms: stats.responses().quantile(990).map_or(0.0, |d| d.as_ms_f64()),
+        p99_ms: p99_ms(&stats),
         idle: report.idle as f64,
         gaps: (report.commands + report.merged) as f64,
     })

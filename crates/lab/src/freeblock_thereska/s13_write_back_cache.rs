@@ -15,7 +15,7 @@ use headtime_sim::stats::{Done, Stats};
 use headtime_sim::workload::{MICRO_OUTSTANDING, freeblock_micro};
 
 use super::background_run::{BackgroundRun, UNIT};
-use crate::common::scan_run::free_mb_s;
+use crate::common::scan_run::{free_mb_s, p99_ms};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
@@ -209,7 +209,6 @@ const COLUMNS: &[&str] = &[
 ];
 
 fn row(name: &str, m: &Measured, alone: &Stats, loss: f64) -> Vec<Cell> {
-    let p99 = |s: &Stats| s.responses().quantile(990).map_or(0.0, Dur::as_ms_f64);
     let predicted = m.watch.errors.len();
     let figures = [
         100.0 * predicted as f64 / m.watch.requests.max(1) as f64,
@@ -219,8 +218,8 @@ fn row(name: &str, m: &Measured, alone: &Stats, loss: f64) -> Vec<Cell> {
         m.stats.freeblock.as_ref().map_or(0, |f| f.times_shut) as f64,
         m.free_mb_s,
         m.stats.responses().mean().map_or(0.0, |d| d.as_ms_f64()),
-        p99(&m.stats),
-        p99(alone),
+        p99_ms(&m.stats),
+        p99_ms(alone),
         loss,
     ];
     std::iter::once(Cell::from(name)).chain(figures.map(Cell::from)).collect()

@@ -19,7 +19,7 @@ use headtime_sim::stats::Done;
 use headtime_sim::workload::{MICRO_OUTSTANDING, freeblock_micro};
 
 use super::background_run::{BackgroundRun, UNIT};
-use crate::common::scan_run::free_mb_s;
+use crate::common::scan_run::{free_mb_s, p99_ms};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
@@ -216,7 +216,7 @@ fn measure(run: &Run, differs: Differs, fill: Option<Conservatism>, knows: bool)
         None => setup.run(&SPEC, &load, &mut Nothing, &mut found)?,
     };
     run.progress.advance(1);
-    found.p99_ms = stats.responses().quantile(990).map_or(0.0, Dur::as_ms_f64);
+    found.p99_ms = p99_ms(&stats);
     found.free_mb_s = free_mb_s(&stats, setup.profile.sector_bytes);
     found.times_shut = stats.freeblock.map_or(0, |r| r.times_shut);
     Ok(found)

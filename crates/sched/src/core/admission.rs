@@ -33,8 +33,8 @@ pub(super) type Patience = (Option<u32>, Dur);
 /// Whose requests may be dispatched now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Eligible {
-    /// Nobody's.
-    Nobody,
+    /// No request is eligible.
+    NoRequest,
     /// Those of `eligible_queues`; without streams and a policy, all.
     Queues {
         /// The starvation bound, if there is one.
@@ -356,7 +356,7 @@ impl Core {
             self.stats.subset.count(streams.sizes());
         }
         match self.eligible_queues.is_empty() {
-            true => Eligible::Nobody,
+            true => Eligible::NoRequest,
             false => Eligible::Queues { patience },
         }
     }

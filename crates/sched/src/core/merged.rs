@@ -109,8 +109,8 @@ impl Core {
         if piece || of_another || !can_merge(&first.request, &other.request) {
             return None;
         }
-        let may_go =
-            self.admit.is_none() || self.select_eligible() != Eligible::Nobody && self.eligible_queues.contains(&queue);
+        let may_go = self.admit.is_none()
+            || self.select_eligible() != Eligible::NoRequest && self.eligible_queues.contains(&queue);
         self.idling_until = None;
         may_go.then_some(next)
     }

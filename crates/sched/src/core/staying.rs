@@ -97,7 +97,7 @@ impl Core {
             return false;
         }
         let has_turn =
-            self.admit.is_none() || self.select_eligible() != Eligible::Nobody && self.eligible_queues == [queue];
+            self.admit.is_none() || self.select_eligible() != Eligible::NoRequest && self.eligible_queues == [queue];
         has_turn && self.staying.waits_behind(command)
     }
 

@@ -9,7 +9,7 @@ use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::{GroupSpec, Population, freeblock_micro, oltp};
 
-/// Runs a load for some seconds, alone or beside a scan in units of so many sectors.
+/// Runs a load for a number of seconds, alone or beside a scan in units of `unit` sectors.
 fn run(drive: &Profile, belief: &Profile, load: &GroupSpec, unit: Option<u32>, seconds: u64) -> Stats {
     let mut setup = Setup { belief: Some(belief), ..Setup::new(drive, Order::SptfJoint, 1) };
     if unit.is_some() {
@@ -43,14 +43,14 @@ fn units_larger_than_any_gap_cost_the_foreground_half_a_percent() {
 }
 
 /// The drive's write cache is on, which its profile does not say, so filling stops; and the load
-/// never pauses.
+/// never pauses: of sixteen requests some always wait for the media.
 #[test]
 fn a_scan_goes_on_while_filling_has_stopped_though_slowly() {
     let belief = profile::builtin("cheetah36es").expect("a built-in drive");
     let mut drive = belief.clone();
     drive.electronics.cache.write_back = true;
     let brought = [100, 400].map(|seconds| {
-        let stats = run(&drive, &belief, &freeblock_micro(2), Some(64), seconds);
+        let stats = run(&drive, &belief, &freeblock_micro(16), Some(64), seconds);
         (stats.background.sectors, stats.freeblock.expect("FILL is on").times_shut)
     });
     let more = brought[1].0 - brought[0].0;
