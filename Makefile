@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe plot
 
-.PHONY: demo test soak planted fuzz python python-packages python-tests tools check purity width package bench reproduce
+.PHONY: demo test soak planted fuzz drives python python-packages python-tests tools check purity width package bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --profile demo --locked -p headtime --no-default-features -- demo
@@ -58,6 +58,11 @@ SECONDS ?= 60
 fuzz: ## Feed mutated inputs to each reader of files and messages, for SECONDS each
 	HEADTIME_FUZZ_SECONDS=$(SECONDS) $(CARGO) test --release --locked --quiet -p headtime --test it -- \
 	    --nocapture changed_inputs
+
+N ?= 300
+SEED ?= 1
+drives: ## Characterise N drives drawn at random from SEED in virtual time; which are right, rejected, wrong, by class
+	$(CARGO) run --quiet --release --locked -p headtime-probe --example drives -- $(N) $(SEED)
 
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
 TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3
