@@ -4,7 +4,8 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe plot
 
-.PHONY: demo test soak planted fuzz drives python python-packages python-tests tools check purity width package bench reproduce
+.PHONY: demo test soak planted fuzz drives python python-packages python-tests tools check purity width package deny browser dist \
+    check-dist bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --profile demo --locked -p headtime --no-default-features -- demo
@@ -81,7 +82,9 @@ tools:
 	    echo "make test: tests that run these are skipped:$$missing (Debian packages; root's make test installs them)"; \
 	fi
 
-check: purity width ## Formatting, lints, purity, widths, documentation, packages
+SCRIPTS := bench/*.py bench/peers/*.py tools/licences.py packaging/*.py
+
+check: purity width ## Formatting, lints, purity, widths, documentation, packages, licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(CARGO) check -p headtime-disk --no-default-features --locked --quiet
@@ -90,11 +93,12 @@ check: purity width ## Formatting, lints, purity, widths, documentation, package
 	$(CARGO) check -p headtime --no-default-features --locked --quiet
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@$(MAKE) --no-print-directory package
+	@$(MAKE) --no-print-directory deny
 	@python3 tools/planted.py --check
 	@python3 tools/cycles.py
-	@python3 -B -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py bench/peers/*.py
-	@python3 -B -m doctest $$(grep -l '>>> ' bench/*.py bench/peers/*.py)
-	@echo "make check: formatting, lints, purity, widths, documentation, packages, planted faults, imports and scripts are in order"
+	@python3 -B -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' $(SCRIPTS)
+	@python3 -B -m doctest $$(grep -l '>>> ' $(SCRIPTS))
+	@echo "make check: formatting, lints, purity, widths, documentation, packages, licences, planted faults, imports and scripts are in order"
 
 # The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one
 # file alone may say `unsafe`, tests included: the one that hands buffers to the kernel.
@@ -118,6 +122,25 @@ package:
 	@said=$$($(CARGO) package --target-dir $${CARGO_TARGET_DIR:-target}/packages --locked --allow-dirty -p headtime-disk -p headtime-sched -p headtime-nbd 2>&1) || \
 	    { echo "$$said"; exit 1; }; \
 	if echo "$$said" | grep -A5 '^warning'; then exit 1; fi
+
+# Licences, versions and sources of dependencies. cargo deny takes minutes to compile, and a check has no need of a network:
+# where it is not installed, a script enforces the same rules (packaging/README.md).
+deny:
+	@if command -v cargo-deny >/dev/null; then cargo-deny --log-level error --locked check licenses bans sources; \
+	else python3 -B tools/licences.py; fi
+
+# Not part of `make test`: it needs a browser, and a minute.
+browser: ## Test the live view in Chromium (Debian: chromium chromium-driver fio); selenium comes from PyPI into target/browser
+	@test -x target/browser/bin/python || $(PYTHON) -m venv target/browser
+	@target/browser/bin/python -m pip install --quiet --disable-pip-version-check selenium==4.51.0
+	@$(CARGO) build --locked --quiet -p headtime
+	@HEADTIME=$${CARGO_TARGET_DIR:-target}/debug/headtime target/browser/bin/python -B crates/cli/tests/browser/live_view.py
+
+dist: ## Build the static program, its archive and Debian package, bill of materials and checksums in target/dist
+	@packaging/dist.sh
+
+check-dist: ## Check what `make dist` made: in an empty root and in a clean Debian, as root
+	@packaging/check.sh
 
 bench: ## Measure speed
 	$(CARGO) bench --workspace --locked
