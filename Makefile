@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe plot
 
-.PHONY: demo test soak planted fuzz python python-packages python-tests tools check purity width package bench reproduce
+.PHONY: demo test web web-tests web-packages web-run soak planted fuzz python python-packages python-tests tools check purity width package bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --profile demo --locked -p headtime --no-default-features -- demo
@@ -45,6 +45,14 @@ python-tests:
 	@cd python && VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --quiet --locked
 	@cd python && $(VENV)/bin/mypy && \
 	    HEADTIME=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/headtime $(VENV)/bin/python -m pytest -q
+
+# Where Cargo builds; the page is put together beside that.
+BUILT := $${CARGO_TARGET_DIR:-$(CURDIR)/target}
+WASM := wasm32-wasip1
+web: ## Build the web page into target/page (or page/ of CARGO_TARGET_DIR); open index.html there
+	@test -d "$$(rustc --print target-libdir --target $(WASM))" || rustup target add $(WASM)
+	@$(CARGO) build --locked --quiet --profile web --target $(WASM) -p headtime-web
+	@$(PYTHON) -B tools/web.py $(BUILT)/$(WASM)/web/headtime-web.wasm $(BUILT)/page
 
 MINUTES ?= 60
 soak: ## Simulate whole servers for MINUTES; a failure prints its seed, and HEADTIME_SEED=N runs it again
