@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe plot
 
-.PHONY: demo test web web-tests web-packages web-run soak planted fuzz python python-packages python-tests tools check purity width package bench reproduce
+.PHONY: demo test web web-target web-tests web-packages web-run soak planted fuzz python python-packages python-tests tools check purity width package bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --profile demo --locked -p headtime --no-default-features -- demo
@@ -24,6 +24,15 @@ test: tools ## Run every test
 	    $(MAKE) --no-print-directory python-tests; \
 	else \
 	    echo "skipped: the Python package's tests: no packages from PyPI (above)" >>"$$skipped"; \
+	fi && \
+	if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
+	    echo "skipped: the web page's tests: no chromium and chromedriver (Debian packages chromium, chromium-driver)" >>"$$skipped"; \
+	elif ! $(MAKE) --no-print-directory web-target; then \
+	    echo "skipped: the web page's tests: Rust has no target $(WASM) here (rustup target add $(WASM))" >>"$$skipped"; \
+	elif ! $(MAKE) --no-print-directory web-packages; then \
+	    echo "skipped: the web page's tests: no packages from PyPI (above)" >>"$$skipped"; \
+	else \
+	    $(MAKE) --no-print-directory web web-run; \
 	fi && \
 	if [ -s "$$skipped" ]; then \
 	    echo "make test: every test that ran passed; these did not run:"; sort -u "$$skipped"; \
@@ -49,10 +58,27 @@ python-tests:
 # Where Cargo builds; the page is put together beside that.
 BUILT := $${CARGO_TARGET_DIR:-$(CURDIR)/target}
 WASM := wasm32-wasip1
-web: ## Build the web page into target/page (or page/ of CARGO_TARGET_DIR); open index.html there
-	@test -d "$$(rustc --print target-libdir --target $(WASM))" || rustup target add $(WASM)
+web: web-target ## Build the web page into target/page; open index.html there (docs/page.md)
 	@$(CARGO) build --locked --quiet --profile web --target $(WASM) -p headtime-web
 	@$(PYTHON) -B tools/web.py $(BUILT)/$(WASM)/web/headtime-web.wasm $(BUILT)/page
+
+web-target:
+	@test -d "$$(rustc --print target-libdir --target $(WASM))" || rustup target add $(WASM)
+
+WEB_VENV := $(CURDIR)/target/web-python
+web-tests: web web-packages web-run ## Build the web page and test it in headless Chromium; what tests need comes from PyPI into target/web-python
+
+web-packages:
+	@test -x $(WEB_VENV)/bin/python || $(PYTHON) -m venv $(WEB_VENV)
+	@echo "installs web/tests/requirements.txt into target/web-python"
+	@$(WEB_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r web/tests/requirements.txt
+
+web-run:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then \
+	    $(CARGO) build --locked --quiet -p headtime && $(WEB_VENV)/bin/python -B -m pytest -q -p no:cacheprovider web/tests; \
+	else \
+	    echo "skipped: the web page's tests: no chromium and chromedriver here (Debian packages chromium, chromium-driver)"; \
+	fi
 
 MINUTES ?= 60
 soak: ## Simulate whole servers for MINUTES; a failure prints its seed, and HEADTIME_SEED=N runs it again
@@ -68,7 +94,8 @@ fuzz: ## Feed mutated inputs to each reader of files and messages, for SECONDS e
 	    --nocapture changed_inputs
 
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
-TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3
+TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3 \
+    chromium:chromium chromedriver:chromium-driver
 
 tools:
 	@PATH="$$PATH:/usr/sbin:/sbin"; missing=; \
@@ -95,8 +122,8 @@ check: purity width ## Formatting, lints, purity, widths, documentation, package
 	@$(MAKE) --no-print-directory package
 	@python3 tools/planted.py --check
 	@python3 tools/cycles.py
-	@python3 -B -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py bench/peers/*.py
-	@python3 -B -m doctest $$(grep -l '>>> ' bench/*.py bench/peers/*.py)
+	@python3 -B -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py bench/peers/*.py web/tests/*.py
+	@python3 -B -m doctest $$(grep -l '>>> ' bench/*.py bench/peers/*.py tools/web.py)
 	@echo "make check: formatting, lints, purity, widths, documentation, packages, planted faults, imports and scripts are in order"
 
 # The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one

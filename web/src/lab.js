@@ -1,5 +1,6 @@
 // The laboratory: every setting of a run, and a trace of the visitor's own.
 import { RESPONSE, aRun, driveChoice, tableOf } from "./steps.js";
+import { Refusal } from "./engine.js";
 import { shown } from "./format.js";
 
 const names = (key) => (catalogue) => catalogue[key];
@@ -34,6 +35,9 @@ export const LAB = {
   ],
   runs: (values, file) => {
     const { disk, workload, order, fill, background, admit, noise, seconds, seed, format, beyond } = values;
+    if (values.trace && !file) {
+      throw new Refusal(`The address has only the name of the trace ${values.trace}: choose the file again.`);
+    }
     const source = file ? { trace: file.name, trace_format: format, beyond } : { workload };
     const numbers = { seconds: Number(seconds), seed: Number(seed) };
     const limits = { usesFile: Boolean(file), commands: 60_000 };

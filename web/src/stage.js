@@ -12,7 +12,7 @@ const STRIP_SECONDS = 8;
 const PHASE_MS = 1200;
 // A page that was in the background does not catch up.
 const LONGEST_FRAME_MS = 100;
-const STEPS = 10_000;
+const SLIDER_STEPS = 10_000;
 
 const DOING = {
   seek: (c) => `the arm moves to cylinder ${shown.count(c.cylinder)}`,
@@ -43,8 +43,8 @@ export class Stage {
     this.strip = new Strip(this.stripCanvas);
     this.playButton = h("button", { type: "button", class: "play", click: () => this.toggle() }, "Play");
     const phase = (label, way) => h("button", { type: "button", click: () => this.phase(way) }, label);
-    this.slider = h("input", { type: "range", min: 0, max: STEPS, value: 0, "aria-label": "Instant of the run" });
-    this.slider.addEventListener("input", () => this.seek((this.slider.value / STEPS) * this.recording?.end));
+    this.slider = h("input", { type: "range", min: 0, max: SLIDER_STEPS, value: 0, "aria-label": "Instant of the run" });
+    this.slider.addEventListener("input", () => this.seek((this.slider.value / SLIDER_STEPS) * this.recording?.end));
     const option = (s, i) => h("option", { value: i, selected: s === speed }, slowness(s));
     this.speeds = h("select", { name: "speed", change: () => this.pace() }, SPEEDS.map(option));
     this.speed = speed;
@@ -191,7 +191,7 @@ export class Stage {
     this.platter.draw(this.recording, this.t);
     this.strip.draw(this.recording, this.t, STRIP_SECONDS * 1e9 * Math.min(this.speed, 1));
     if (this.recording) {
-      this.slider.value = this.recording.end > 0 ? (this.t / this.recording.end) * STEPS : 0;
+      this.slider.value = this.recording.end > 0 ? (this.t / this.recording.end) * SLIDER_STEPS : 0;
       this.slider.setAttribute("aria-valuetext", shown.ms(this.t / 1e6));
     }
   }

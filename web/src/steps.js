@@ -50,7 +50,7 @@ const one = {
   text: () => [
     "A hard disk reads a block in three parts. The arm moves over the block's track: the seek. The head waits until " +
       "the platter has turned so far that the block comes round: the rotational latency. Then the block passes: the " +
-      "transfer. Press Play to watch one read, hundreds of times slower than it is.",
+      "transfer. Press Play to watch one read, much slower than it is.",
     "Rings on the platter separate zones: outer tracks are longer and hold more blocks. The bold line is where each " +
       "track begins to be counted.",
   ],
@@ -97,8 +97,8 @@ const where = {
   text: () => [
     "One program reads blocks at random places, one after the other. For small requests nearly all of the head's time " +
       "is seek and rotation: nothing is read. Only large requests spend it on transfers.",
-    "Compare a drive of 1999 with one of 20 TB: it transfers ten times faster, but its arm and platter are no quicker, " +
-      "so small random reads gain little.",
+    "Compare an old drive with the largest one in the list: it transfers much faster, but its arm and platter are " +
+      "hardly quicker, so small random reads gain little.",
   ],
   controls: [
     driveChoice,
@@ -201,8 +201,7 @@ const gap = {
     const all = recording.gaps().sort((a, b) => b.legs.length - a.legs.length || b.sectors - a.sectors);
     view.gaps = all.slice(0, 40).sort((a, b) => a.from - b.from);
     view.gap = all[0] ?? null;
-    const first = all[0] ? [all[0].from] : [];
-    return [...first, ...view.gaps.map((g) => g.from).filter((t) => t > (first[0] ?? 0))];
+    return { all: view.gaps.map((g) => g.from), first: view.gap?.from ?? 0 };
   },
   timed: (t, view) => {
     const here = view.gaps?.findLast((g) => g.from <= t && t <= g.to);

@@ -206,10 +206,9 @@ export class View {
     };
     const last = await this.app.engine.run(request, { files, onLine, signal });
     if (isMain) {
-      const instants = this.definition.instants?.(recording, this) ?? [];
-      const t = this.values.t === undefined ? (instants[0] ?? 0) : Number(this.values.t) * 1e6;
-      this.stage.show(recording, t);
-      this.stage.offer(this.definition.instantLabel ?? "", instants);
+      const { all, first } = this.definition.instants?.(recording, this) ?? { all: [], first: 0 };
+      this.stage.show(recording, this.values.t === undefined ? first : Number(this.values.t) * 1e6);
+      this.stage.offer(this.definition.instantLabel ?? "", all);
     }
     return last;
   }
