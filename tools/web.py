@@ -1,25 +1,27 @@
 """Puts the web page together: tools/web.py SIMULATOR.wasm DIRECTORY.
 
 The page must open from a folder, where browsers load neither modules nor WebAssembly files. So the modules of web/src
-become one script each for the page and for its worker, and the simulator becomes a text in a script: gzip in base 85.
+become one script each for the page and for its worker, and the simulator becomes a text in a script: LZMA in base 85.
 Only what is written here of modules is understood: `import { a, b } from "./file.js";` on one line, and `export` before
 a declaration.
 """
 
-import gzip
 import json
+import lzma
 import pathlib
 import re
 import sys
 
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "web" / "src"
 # Each module is behind those that it imports.
-WORKER = ["wasi", "worker"]
+WORKER = ["lzma", "program", "wasi", "worker"]
 PAGE = [
-    "dom", "format", "recording", "program", "engine", "platter", "strip", "map", "stage", "scenario", "state", "view",
+    "dom", "format", "recording", "engine", "platter", "strip", "map", "stage", "scenario", "state", "view",
     "steps", "lab", "main",
 ]
 COPIED = ["index.html", "page.css"]
+# What web/src/lzma.js decodes.
+LZMA = {"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "lc": 3, "lp": 0, "pb": 2, "dict_size": 1 << 24}
 # The whole page, as it is served without compression.
 MOST_BYTES = 1_000_000
 
@@ -51,7 +53,8 @@ def script(names):
         text = re.sub(r"^export ", "", IMPORT.sub("", text), flags=re.M)
         if re.search(r"^import\b", text, re.M):
             sys.exit(f"{name}.js: an import that is not of the form import {{ a, b }} from \"./file.js\";")
-        parts.append(text)
+        # Comments on lines of their own, and indentation, are not for browsers. No text of ours spans lines.
+        parts.append(re.sub(r"^ *(//.*\n|\n)?", "", text, flags=re.M))
     return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
 
 
@@ -74,12 +77,14 @@ def base85(data):
 
 
 def main(wasm, directory):
-    program = gzip.compress(pathlib.Path(wasm).read_bytes(), 9, mtime=0)
+    program = pathlib.Path(wasm).read_bytes()
+    packed = lzma.compress(program, lzma.FORMAT_RAW, filters=[LZMA])
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     worker = json.dumps(script(WORKER))
     files = {name: (SOURCES / name).read_bytes() for name in COPIED}
-    files["simulator.js"] = f'const PROGRAM = {{ size: {len(program)}, text: "{base85(program)}" }};\n'.encode()
+    text = f'const PROGRAM = {{ size: {len(program)}, packed: {len(packed)}, text: "{base85(packed)}" }};\n'
+    files["simulator.js"] = text.encode()
     files["page.js"] = f"const WORKER_SOURCE = {worker};\n{script(PAGE)}".encode()
     for old in directory.iterdir():
         if old.name not in files:

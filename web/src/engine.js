@@ -1,6 +1,4 @@
 // The page's side of the simulator: requests are run one after the other in a worker, and can be given up.
-import { unpack } from "./program.js";
-
 // An error that a visitor can do something about: a setting or a trace is wrong.
 export class Refusal extends Error {}
 
@@ -8,7 +6,7 @@ export class Engine {
   // `source` is the worker's text, `packed` the program.
   constructor(source, packed) {
     this.address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    this.program = unpack(packed);
+    this.program = { packed };
     this.jobs = [];
     this.number = 0;
     this.worker = null;
@@ -44,27 +42,23 @@ export class Engine {
     }
   }
 
-  async start() {
+  start() {
     const job = this.jobs[0];
-    try {
-      const program = await this.program;
-      // It may have been given up, and another begun, in the meantime.
-      if (this.jobs[0] !== job) {
-        return;
-      }
-      if (!this.worker) {
-        this.worker = new Worker(this.address);
-        this.worker.onmessage = ({ data }) => this.take(data);
-        this.worker.onerror = (event) => this.take({ number: this.jobs[0]?.number, done: true, failed: event.message });
-        this.worker.postMessage({ program });
-      }
-      this.worker.postMessage({ number: job.number, request: job.request, files: job.files });
-    } catch (failure) {
-      this.take({ number: job.number, done: true, failed: failure.message });
+    if (!this.worker) {
+      this.worker = new Worker(this.address);
+      this.worker.onmessage = ({ data }) => this.take(data);
+      this.worker.onerror = (event) => this.take({ number: this.jobs[0]?.number, done: true, failed: event.message });
+      this.worker.postMessage(this.program);
     }
+    this.worker.postMessage({ number: job.number, request: job.request, files: job.files });
   }
 
-  take({ number, text, done, failed }) {
+  take({ program, number, text, done, failed }) {
+    if (program) {
+      // The next worker need not unpack it again.
+      this.program = { program };
+      return;
+    }
     const job = this.jobs[0];
     if (!job || job.number !== number) {
       return;

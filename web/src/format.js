@@ -19,6 +19,7 @@ function given(value, format) {
 export const shown = {
   count: (value) => given(value, (v) => fixed(v, 0)),
   number: (value) => given(value, rounded),
+  plain: (value) => given(value, (v) => fixed(v, 2)),
   ms: (value) => given(value, (v) => `${fixed(v, 2)} ms`),
   ms3: (value) => given(value, (v) => `${fixed(v, 3)} ms`),
   percent: (value) => given(value, (v) => `${fixed(100 * v, 1)}%`),

@@ -53,8 +53,8 @@ export const LAB = {
       "Your run",
       [
         ...RESPONSE,
-        ["rate", "foreground.mb_s", shown.megabytes],
-        ["background", "freeblock.mb_s", shown.megabytes],
+        ["MB/s", "foreground.mb_s", shown.plain],
+        ["background, MB/s", "freeblock.mb_s", shown.plain],
         ["read", "freeblock.scanned_fraction", shown.percent],
       ],
       results,

@@ -1,5 +1,6 @@
-// The packed program: gzip, as text in base 85. A page that is opened from a folder may not load files of it, so the
+// The packed program: LZMA, as text in base 85. A page that is opened from a folder may not load files of it, so the
 // program is a text of a script.
+import { unpacked } from "./lzma.js";
 
 // The digits are printable characters that need no escape in a script's string.
 const FIRST_DIGIT = 35;
@@ -26,8 +27,7 @@ function decoded(text, size) {
   return bytes.subarray(0, size);
 }
 
-// Returns a promise of the program's bytes.
-export async function unpack({ text, size }) {
-  const stream = new Blob([decoded(text, size)]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
+// Returns the program's bytes: `packed` of them are a stream of which `size` bytes come.
+export function unpack({ text, packed, size }) {
+  return unpacked(decoded(text, packed), size);
 }

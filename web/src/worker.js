@@ -1,5 +1,6 @@
-// The worker in which the simulator runs, so that the page stays responsive. The page sends it the program once, and
-// then one request at a time; it sends back lines as they are written.
+// The worker in which the simulator runs, so that the page stays responsive. The page sends it the program, packed or
+// as it was unpacked by the worker before, and then one request at a time. It sends back lines as they are written.
+import { unpack } from "./program.js";
 import { runWasi } from "./wasi.js";
 
 let simulator = null;
@@ -24,7 +25,11 @@ function serve({ number, request, files }) {
 }
 
 onmessage = ({ data }) => {
-  if (data.program) {
+  if (data.packed) {
+    const program = unpack(data.packed);
+    simulator = new WebAssembly.Module(program);
+    postMessage({ program });
+  } else if (data.program) {
     simulator = new WebAssembly.Module(data.program);
   } else {
     serve(data);
