@@ -13,7 +13,6 @@ class App {
     this.engine = new Engine(WORKER_SOURCE, PROGRAM);
     this.drives = new Map();
     this.view = null;
-    this.address = null;
   }
 
   async start() {
@@ -42,13 +41,9 @@ class App {
 
   // Shows what the address says.
   show(hash = location.hash) {
-    if (hash === this.address) {
-      return;
-    }
     const { step, values } = read(hash);
     const definition = PAGES.find((page) => page.key === step) ?? PAGES[0];
     const first = this.view === null;
-    this.address = hash;
     this.view?.close();
     this.view = new View(definition, this);
     this.content.replaceChildren(this.view.open(values), this.neighbours(definition));
@@ -83,8 +78,7 @@ class App {
     if (view !== this.view) {
       return;
     }
-    this.address = written(view.definition.key, view.values, view.defaults);
-    history.replaceState(null, "", this.address);
+    history.replaceState(null, "", written(view.definition.key, view.values, view.defaults));
   }
 
   // Arrow keys go from step to step, except where they have a meaning.

@@ -43,17 +43,22 @@ class Page:
 
     def __init__(self, driver):
         self.driver = driver
+        self.screens = []
 
-    def open(self, state="", wait=True):
-        """Loads the page with a state: what its address has after the hash."""
-        self.driver.get(f"{PAGE.as_uri()}#{state}")
-        if wait:
-            self.ready()
-
-    def go(self, state):
-        """Goes to a state within the page."""
-        self.script("document.body.dataset.ready = ''; location.hash = arguments[0];", f"#{state}")
+    def open(self, state="step=1"):
+        """Shows a state: what the page's address has after the hash. The page is loaded only once."""
+        if self.driver.current_url.startswith(PAGE.as_uri()):
+            # The address changes in any case, also if it is this one already.
+            self.script("document.body.dataset.ready = ''; history.replaceState(null, '', '#'); "
+                        "location.hash = arguments[0]", state)
+        else:
+            self.driver.get(f"{PAGE.as_uri()}#{state}")
         self.ready()
+
+    def load(self, state="step=1"):
+        """Loads the page anew."""
+        self.driver.get("about:blank")
+        self.open(state)
 
     def ready(self):
         """Waits until the runs are done, or have failed; returns which."""
@@ -98,12 +103,16 @@ class Page:
     @contextlib.contextmanager
     def screen(self, width, height=844):
         """A screen of another size for a while."""
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.screens.append({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", self.screens[-1])
         try:
             yield
         finally:
-            self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+            self.screens.pop()
+            if self.screens:
+                self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", self.screens[-1])
+            else:
+                self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     @contextlib.contextmanager
     def preferring(self, feature, value):

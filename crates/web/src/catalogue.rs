@@ -32,6 +32,8 @@ struct Drive {
     year: Option<u16>,
     capacity_bytes: u64,
     rpm: f64,
+    /// Its service times are in its profile: guarantees need no measurement first, which takes long.
+    has_service_times: bool,
 }
 
 /// Returns the catalogue.
@@ -56,6 +58,7 @@ fn drive(profile: Profile) -> Drive {
         capacity_bytes: sectors.unwrap_or(0) * u64::from(profile.sector_bytes),
         rpm: profile.mechanics.rpm.0 as f64 / profile.mechanics.rpm.1 as f64,
         year: profile.year,
+        has_service_times: !profile.service_times.is_empty(),
         title: profile.title,
         name: profile.name,
     }
