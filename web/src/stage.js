@@ -59,7 +59,8 @@ export class Stage {
       h("label", {}, "Speed ", this.speeds),
     );
     this.element = h("div", { class: "stage" }, this.canvas, this.words, this.stripCanvas, this.slider, transport, legend());
-    this.resized = new ResizeObserver(() => this.draw());
+    // Not at once: what is drawn may have a size of its own, and that would be seen again.
+    this.resized = new ResizeObserver(() => requestAnimationFrame(() => this.draw()));
     this.resized.observe(this.canvas);
   }
 
