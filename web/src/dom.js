@@ -52,9 +52,21 @@ export function prefersStill() {
   return still.matches;
 }
 
+// Sizes of canvases, which are looked up once: asking for them in each frame would make the browser lay out the page.
+const sizes = new WeakMap();
+const observer = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    sizes.set(target, contentRect);
+  }
+});
+
 // Fits a canvas to its place and the screen's pixels; returns its context, and its size in CSS pixels.
 export function fitted(canvas) {
-  const box = canvas.getBoundingClientRect();
+  if (!sizes.has(canvas)) {
+    sizes.set(canvas, canvas.getBoundingClientRect());
+    observer.observe(canvas);
+  }
+  const box = sizes.get(canvas);
   const scale = Math.min(window.devicePixelRatio || 1, 2);
   const [width, height] = [Math.round(box.width * scale), Math.round(box.height * scale)];
   if (canvas.width !== width || canvas.height !== height) {

@@ -136,7 +136,7 @@ export class Platter {
       if (one.free === 0 || t < one.transferStart) {
         continue;
       }
-      const from = recording.angle(one.transferStart);
+      const from = recording.begin(one);
       const to = from + (Math.min(t, done) - one.transferStart) / recording.drive.period_ns;
       context.globalAlpha = Math.max(0.15, 1 - (t - done) / (t - oldest));
       this.arc(context, place(one.cylinder), from, to, turned, 0.022);
@@ -155,7 +155,7 @@ export class Platter {
       context.fill();
     }
     if (command) {
-      const from = recording.angle(command.transferStart);
+      const from = recording.begin(command);
       const to = from + (command.end - command.transferStart) / recording.drive.period_ns;
       context.strokeStyle = command.free >= command.count ? paint.free : paint.transfer;
       this.arc(context, place(command.cylinder), from, to, turned, 0.04);

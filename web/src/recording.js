@@ -111,15 +111,32 @@ export class Recording {
     return angle + (t - at) / this.drive.period_ns;
   }
 
-  // The parts of a command's time, in order: what the head does, from when to when.
-  phases(one) {
+  // The angle at which a command's transfer begins. It is asked for in each frame in which the command is drawn.
+  begin(one) {
+    one.begin ??= this.angle(one.transferStart);
+    return one.begin;
+  }
+
+  // One part of a command's time: from when to when the head does something for it.
+  phase(one, doing) {
     const free = one.transferStart + ((one.end - one.transferStart) * one.free) / one.count;
-    const all = [
-      { doing: "seek", from: one.start, to: one.seekEnd },
-      { doing: "rotate", from: one.seekEnd, to: one.transferStart },
-      { doing: "free", from: one.transferStart, to: free },
-      { doing: "transfer", from: free, to: one.end },
-    ];
+    switch (doing) {
+      case "seek":
+        return { from: one.start, to: one.seekEnd };
+      case "rotate":
+        return { from: one.seekEnd, to: one.transferStart };
+      case "free":
+        return { from: one.transferStart, to: free };
+      case "transfer":
+        return { from: free, to: one.end };
+      default:
+        return { from: one.end, to: one.end };
+    }
+  }
+
+  // The parts of a command's time, in order.
+  phases(one) {
+    const all = ["seek", "rotate", "free", "transfer"].map((doing) => this.phase(one, doing));
     return all.filter((phase) => phase.to > phase.from);
   }
 

@@ -6,8 +6,11 @@ import { bytes, shown, slowness } from "./format.js";
 import { lastUpTo } from "./recording.js";
 
 const SPEEDS = [1 / 2000, 1 / 500, 1 / 100, 1 / 20, 1 / 4, 1, 10];
-// Of the strip, in wall-clock time: what passes in so many seconds is visible.
+// Of the strip, in wall-clock time: what passes in so many seconds is visible; but no more virtual time than that.
 const STRIP_SECONDS = 8;
+const LONGEST_STRIP_NS = 1e9;
+// While it plays, words and slider follow so often: who could read more? In ms.
+const WORDS_MS = 100;
 // With reduced motion the playback shows one phase after the other, each so long, in ms.
 const PHASE_MS = 1200;
 // A page that was in the background does not catch up.
@@ -31,7 +34,7 @@ export class Stage {
     this.onTime = onTime;
     this.onRest = onRest;
     this.frame = 0;
-    this.frames = 0;
+    this.told = 0;
     this.build(speed);
   }
 
@@ -157,6 +160,7 @@ export class Stage {
     if (prefersStill()) {
       if (this.last === null || now - this.last >= PHASE_MS) {
         this.last = now;
+        this.told = 0;
         this.phase(1);
       }
     } else {
@@ -165,8 +169,6 @@ export class Stage {
       this.draw();
       this.onTime(this.t);
     }
-    this.frames += 1;
-    say(this.words, this.describe());
     if (this.t >= this.recording.end) {
       this.pause();
     } else {
@@ -190,8 +192,12 @@ export class Stage {
 
   draw() {
     this.platter.draw(this.recording, this.t);
-    this.strip.draw(this.recording, this.t, STRIP_SECONDS * 1e9 * Math.min(this.speed, 1));
-    if (this.recording) {
+    this.strip.draw(this.recording, this.t, Math.min(STRIP_SECONDS * 1e9 * this.speed, LONGEST_STRIP_NS));
+    if (this.recording && (!this.playing || performance.now() - this.told > WORDS_MS)) {
+      this.told = performance.now();
+      if (this.playing) {
+        say(this.words, this.describe());
+      }
       this.slider.value = this.recording.end > 0 ? (this.t / this.recording.end) * SLIDER_STEPS : 0;
       this.slider.setAttribute("aria-valuetext", shown.ms(this.t / 1e6));
     }

@@ -26,10 +26,14 @@ export class Strip {
     const known = Math.min(width, x(recording.known));
     context.fillRect(Math.max(0, x(0)), top, Math.max(0, known - Math.max(0, x(0))), bottom - top);
     const first = Math.max(0, lastUpTo(recording.commands, "end", begin));
-    for (let i = first; i < recording.commands.length && recording.commands[i].start < begin + span; i += 1) {
-      for (const { doing, from, to } of recording.phases(recording.commands[i])) {
-        context.fillStyle = paint[doing];
-        context.fillRect(x(from), top, Math.max(0.5, x(to) - x(from)), bottom - top);
+    // Each kind of phase at once: a change of the colour costs more than a rectangle.
+    for (const doing of NAMES) {
+      context.fillStyle = paint[doing];
+      for (let i = first; i < recording.commands.length && recording.commands[i].start < begin + span; i += 1) {
+        const phase = recording.phase(recording.commands[i], doing);
+        if (phase.to > phase.from) {
+          context.fillRect(x(phase.from), top, Math.max(0.5, x(phase.to) - x(phase.from)), bottom - top);
+        }
       }
     }
     context.fillStyle = paint.ink;

@@ -1,7 +1,8 @@
-"""Prints how many frames a second the playback draws, and how long each takes: python3 web/tests/frames.py
+"""Prints how many frames a second the playback draws, and how much work each is: python3 web/tests/frames.py
 
-The page must be built (`make web`). The browser draws without a graphics card, and the processor is slowed down as
-given, so that a fast machine stands for a small one.
+The page must be built (`make web`). The browser draws without a graphics card, and the processor can be slowed down, so
+that a fast machine stands for a small one. The work is the processor's time of the page's own thread, which does not
+depend on what else the machine does.
 """
 
 import argparse
@@ -33,6 +34,12 @@ requestAnimationFrame(each);
 """
 
 
+def busy(driver):
+    """Processor time of the page's thread so far, in ms."""
+    metrics = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return 1000 * next(m["value"] for m in metrics if m["name"] == "TaskDuration")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--slower", type=float, default=1, help="factor by which the processor is slowed down")
@@ -40,18 +47,21 @@ def main():
     arguments = parser.parse_args()
     driver = browser.start()
     page = browser.Page(driver)
+    driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     try:
         with page.screen(arguments.width, 1000):
             for name, state in STATES.items():
                 page.open(state)
                 driver.execute_cdp_cmd("Emulation.setCPUThrottlingRate", {"rate": arguments.slower})
                 time.sleep(0.3)
+                before = busy(driver)
                 at = driver.execute_async_script(MEASURE)
+                work = (busy(driver) - before) / (len(at) - 1)
                 driver.execute_cdp_cmd("Emulation.setCPUThrottlingRate", {"rate": 1})
                 between = sorted(b - a for a, b in zip(at, at[1:]))
                 rate = 1000 * len(between) / (at[-1] - at[0])
                 late = between[int(0.95 * (len(between) - 1))]
-                print(f"{name:15} {rate:5.1f} frames/s, 95% of the frames within {late:.1f} ms")
+                print(f"{name:15} {rate:5.1f} frames/s, 95% of the frames within {late:.1f} ms; {work:.1f} ms of work each")
     finally:
         driver.quit()
 
