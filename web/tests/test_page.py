@@ -14,7 +14,7 @@ STEPS = ["1", "2", "3", "4", "5", "6", "lab"]
 PICTURES = pathlib.Path(__file__).resolve().parent / "pictures"
 # Of a picture's pixels, how many may differ, and from which difference of a colour they count: edges are drawn
 # slightly differently by other versions of a browser.
-MOST_DIFFERENT = 0.01
+MOST_DIFFERENT = 0.003
 NOTICED = 48
 
 
