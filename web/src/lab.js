@@ -1,5 +1,5 @@
 // The laboratory: every setting of a run, and a trace of the visitor's own.
-import { RESPONSE, aRun, driveChoice, tableOf } from "./steps.js";
+import { RESPONSE, aRun, cacheChoice, driveChoice, tableOf } from "./steps.js";
 import { Refusal } from "./engine.js";
 import { shown } from "./format.js";
 
@@ -26,6 +26,7 @@ export const LAB = {
     { key: "fill", label: "Fill", kind: "select", default: "headtime", options: names("fills") },
     { key: "background", label: "Background", kind: "select", default: "scan", options: () => BACKGROUNDS },
     { key: "admit", label: "Admission", kind: "select", default: "none", options: (c) => c.admits.filter((a) => a !== "das:POLICY") },
+    cacheChoice,
     { key: "noise", label: "Noise", kind: "select", default: "profile", options: () => ["profile", "off", "measured"] },
     { key: "seconds", label: "Virtual seconds", kind: "number", default: "30", min: "0.1", max: "3600" },
     { key: "seed", label: "Seed", kind: "number", default: "1", min: "0" },
@@ -34,14 +35,14 @@ export const LAB = {
     { key: "trace", label: "A trace of yours (plain or compressed)", kind: "file" },
   ],
   runs: (values, file) => {
-    const { disk, workload, order, fill, background, admit, noise, seconds, seed, format, beyond } = values;
+    const { disk, workload, order, fill, background, admit, cache, noise, seconds, seed, format, beyond } = values;
     if (values.trace && !file) {
       throw new Refusal(`The address has only the name of the trace ${values.trace}: choose the file again.`);
     }
     const source = file ? { trace: file.name, trace_format: format, beyond } : { workload };
     const numbers = { seconds: Number(seconds), seed: Number(seed) };
     const limits = { usesFile: Boolean(file), commands: 60_000 };
-    const settings = { disk, ...source, order, fill, background, admit, noise, ...numbers };
+    const settings = { disk, ...source, order, fill, background, admit, write_cache: cache, noise, ...numbers };
     const plain = { disk, ...source, order: "fcfs", noise, ...numbers };
     return [
       aRun("yours", "your settings", settings, { main: true, ...limits }),
@@ -62,8 +63,8 @@ export const LAB = {
       "yours",
     );
     const refused = results.yours?.refused_lines ?? [];
-    const note = refused.length > 0 ? `Requests beyond the drive were left out; the first lines: ${refused.join(", ")}` : null;
-    return { ...all, note };
+    const beyond = refused.length > 0 ? ` Requests beyond the drive were left out; the first lines: ${refused.join(", ")}.` : "";
+    return { ...all, note: all.note + beyond };
   },
   summary: ({ yours }) => {
     const { foreground, freeblock } = yours.result;

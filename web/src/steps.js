@@ -37,7 +37,22 @@ export function tableOf(caption, columns, results, done, chosen = null) {
     chosen: run.id === chosen,
     cells: columns.map(([, path, format]) => figure(results, run, path, format)),
   }));
-  return { caption, columns: columns.map(([name]) => name), rows };
+  const note = done.map((run) => fillNote(run.label, results[run.id].result.freeblock)).filter((text) => text).join(" ");
+  return { caption, columns: columns.map(([name]) => name), rows, note };
+}
+
+// Why gaps were not filled, where that was so.
+function fillNote(label, { times_stopped: stopped, not_filled: why }) {
+  if (why === "one-command-at-a-time") {
+    return `Row “${label}”: no gaps are filled, because the drive takes one command at a time.`;
+  }
+  if (stopped > 0) {
+    return (
+      `Row “${label}”: filling gaps was stopped ${shown.count(stopped)} times, because the drive surprised too often. ` +
+      "A drive that keeps writes in a cache of its own moves its arm unseen; with the scheduler’s write cache it does not."
+    );
+  }
+  return null;
 }
 
 export const RESPONSE = [
@@ -253,6 +268,15 @@ const gap = {
   },
 };
 
+// Sizes of the scheduler's write cache; with one, the drive's own is off.
+export const cacheChoice = {
+  key: "cache",
+  label: "Write cache",
+  kind: "select",
+  default: "",
+  options: () => [["", "the drive’s own, if it has one"], ...["16 MiB", "64 MiB", "256 MiB"].map((s) => [s, `the scheduler’s, ${s}`])],
+};
+
 const scan = {
   key: "5",
   name: "A free scan",
@@ -269,9 +293,10 @@ const scan = {
     driveChoice,
     workloadChoice,
     { key: "fill", label: "Planner of gaps", kind: "select", default: "headtime", options: (c) => c.fills.filter((f) => f !== "none") },
+    cacheChoice,
   ],
-  runs: ({ disk, workload, fill }) => {
-    const settings = { disk, workload, order: "sptf", seconds: 30, seed: 1 };
+  runs: ({ disk, workload, fill, cache }) => {
+    const settings = { disk, workload, order: "sptf", write_cache: cache, seconds: 30, seed: 1 };
     return [
       aRun("alone", "without a scan", settings),
       aRun("scan", "with the scan", { ...settings, fill, background: "scan" }, { main: true }),

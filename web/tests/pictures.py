@@ -14,14 +14,14 @@ STATES = {
     "1": "step=1&t=5",
     "2": "step=2&t=200",
     "3": "step=3&t=400",
-    "4": "step=4&t=4272",
+    "4": "step=4&t=4270",
     "5": "step=5&t=25000",
     "6": "step=6&t=1000",
     "lab": "step=lab&disk=nearline-20tb&t=2000",
 }
 WIDTHS = [1400, 390]
 # A still for the README.
-STILL = "step=4&t=4272"
+STILL = "step=4&t=4270"
 
 
 def taken(page, state, width, height=None):

@@ -34,11 +34,11 @@ CONTROLS = {
     "2": [("disk", "cheetah9lp"), ("size", "64k")],
     "3": [("disk", "cheetah9lp"), ("depth", "4"), ("order", "clook")],
     "4": [("disk", "cheetah9lp"), ("workload", "closed:8"), ("seed", None)],
-    "5": [("disk", "cheetah9lp"), ("workload", "open:40"), ("fill", "bw-greedy")],
+    "5": [("disk", "cheetah9lp"), ("workload", "open:40"), ("fill", "bw-greedy"), ("cache", "64 MiB")],
     "6": [("disk", "barracuda36es2"), ("admit", "cfq")],
     "lab": [
         ("disk", "cheetah9lp"), ("workload", "closed:3"), ("order", "fcfs"), ("fill", "bw-greedy"),
-        ("background", "scan:64"), ("admit", "bfq"), ("noise", "off"), ("seconds", "1.5"), ("seed", "9"),
+        ("background", "scan:64"), ("admit", "bfq"), ("cache", "16 MiB"), ("noise", "off"), ("seconds", "1.5"), ("seed", "9"),
         ("format", "msr-csv"), ("beyond", "refuse"),
     ],
 }
@@ -59,7 +59,7 @@ def test_every_control_changes_the_run_and_the_address(page, step):
             change = "const c = document.querySelector(`[name=${arguments[0]}]`); c.value = arguments[1]; " \
                      "c.dispatchEvent(new Event('change'));"
             page.script(change, name, value)
-        expected = f"{name}={value}".replace(":", "%3A")
+        expected = f"{name}={value}".replace(":", "%3A").replace(" ", "+")
         page.until(lambda: expected in page.script("return location.hash"))
         if before is not None:
             # The first run is enough: the figures have tests of their own.
@@ -70,7 +70,7 @@ def test_every_control_changes_the_run_and_the_address(page, step):
         page.press(".run")
         page.until(lambda: page.script("return document.body.dataset.ready === 'yes'"))
         scenario = page.results()["yours"]["scenario"]
-        for name, value in CONTROLS[step][:9]:
+        for name, value in CONTROLS[step][:10]:
             assert f"{name} = " in scenario and value in scenario, scenario
 
 
@@ -117,6 +117,14 @@ def test_gaps_are_found_and_gone_through(page):
     assert page.text(".now") != first and page.text(".figures") != table
     page.press(".moments button:nth-of-type(1)")
     assert page.text(".now") == first and page.text(".figures") == table
+
+
+def test_a_drive_that_surprises_is_explained(page):
+    page.open("step=5&disk=nearline-20tb")
+    assert "surprised" in page.text(".figures")
+    page.open("step=5&disk=nearline-20tb&cache=64+MiB")
+    assert "surprised" not in page.text(".figures")
+    assert float(page.script("return document.querySelector('.view').runs().scan.result.freeblock.mb_s")) > 1
 
 
 def test_the_map_follows_the_instant(page):

@@ -48,7 +48,8 @@ impl Request {
     /// # Errors
     /// It is no request; the page is at fault, not its visitor.
     pub fn parse(text: &str) -> Result<Request, String> {
-        let request: Request = serde_json::from_str(text).map_err(|e| format!("this is no request of the page: {e}"))?;
+        let request: Request =
+            serde_json::from_str(text).map_err(|e| format!("this is no request of the page: {e}"))?;
         if let Request::Simulate(s) = &request {
             let within = s.commands <= MOST_ROWS
                 && s.cells <= MOST_CELLS
