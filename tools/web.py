@@ -44,7 +44,7 @@ def script(names):
         for wanted, source in IMPORT.findall(text):
             missing = set(wanted.split(", ")) - exported.get(source, set())
             if missing:
-                sys.exit(f"{name}.js imports {', '.join(sorted(missing))} of {source}.js, which is not before it or has no such name")
+                sys.exit(f"{name}.js imports {', '.join(sorted(missing))}, which {source}.js does not export before it")
         for one in DECLARED.findall(text):
             if one in declared:
                 sys.exit(f"{name}.js and {declared[one]}.js both declare {one}")

@@ -31,13 +31,24 @@ export const shown = {
 
 // A duration in seconds.
 export function duration(seconds) {
-  const units = [["days", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const units = [
+    ["days", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
+  ];
   const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? units[3];
   return `${rounded(seconds / size)} ${unit}`;
 }
 
 export function bytes(count) {
-  const units = [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["KB", 1e3], ["B", 1]];
+  const units = [
+    ["TB", 1e12],
+    ["GB", 1e9],
+    ["MB", 1e6],
+    ["KB", 1e3],
+    ["B", 1],
+  ];
   const [unit, size] = units.find(([, size]) => count >= size) ?? units[4];
   return `${rounded(count / size)} ${unit}`;
 }

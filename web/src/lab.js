@@ -15,8 +15,8 @@ export const LAB = {
   map: true,
   manual: true,
   text: () => [
-    "Everything that you have seen, with settings of your own. The second row is the same run without background work, " +
-      "admission policy and with requests in order of arrival. The address keeps the settings.",
+    "Everything that you have seen, with settings of your own. The second row is the same run without background " +
+    "work, admission policy and with requests in order of arrival. The address keeps the settings.",
     "A trace is a recording of requests: it is read in this page and sent nowhere.",
   ],
   controls: [
@@ -25,12 +25,24 @@ export const LAB = {
     { key: "order", label: "Order", kind: "select", default: "sptf", options: names("orders") },
     { key: "fill", label: "Fill", kind: "select", default: "headtime", options: names("fills") },
     { key: "background", label: "Background", kind: "select", default: "scan", options: () => BACKGROUNDS },
-    { key: "admit", label: "Admission", kind: "select", default: "none", options: (c) => c.admits.filter((a) => a !== "das:POLICY") },
+    {
+      key: "admit",
+      label: "Admission",
+      kind: "select",
+      default: "none",
+      options: (c) => c.admits.filter((a) => a !== "das:POLICY"),
+    },
     cacheChoice,
     { key: "noise", label: "Noise", kind: "select", default: "profile", options: () => ["profile", "off", "measured"] },
     { key: "seconds", label: "Virtual seconds", kind: "number", default: "30", min: "0.1", max: "3600" },
     { key: "seed", label: "Seed", kind: "number", default: "1", min: "0" },
-    { key: "format", label: "Format of the trace", kind: "select", default: "plain-csv", options: names("trace_formats") },
+    {
+      key: "format",
+      label: "Format of the trace",
+      kind: "select",
+      default: "plain-csv",
+      options: names("trace_formats"),
+    },
     { key: "beyond", label: "Beyond the drive", kind: "select", default: "wrap", options: () => ["refuse", "wrap"] },
     { key: "trace", label: "A trace of yours (plain or compressed)", kind: "file" },
   ],
@@ -63,7 +75,8 @@ export const LAB = {
       "yours",
     );
     const refused = results.yours?.refused_lines ?? [];
-    const beyond = refused.length > 0 ? ` Requests beyond the drive were left out; the first lines: ${refused.join(", ")}.` : "";
+    const beyond =
+      refused.length > 0 ? ` Requests beyond the drive were left out; the first lines: ${refused.join(", ")}.` : "";
     return { ...all, note: all.note + beyond };
   },
   summary: ({ yours }) => {

@@ -20,7 +20,9 @@ const SLIDER_STEPS = 10_000;
 const DOING = {
   seek: (c) => `the arm moves to cylinder ${shown.count(c.cylinder)}`,
   rotate: () => "the head waits for the blocks to come round",
-  transfer: (c) => `${c.kind === 1 ? "writes" : "reads"} ${shown.count(c.count - c.free)} blocks from block ${shown.count(c.lbn + c.free)}`,
+  transfer: (c) =>
+    `${c.kind === 1 ? "writes" : "reads"} ${shown.count(c.count - c.free)} blocks ` +
+    `from block ${shown.count(c.lbn + c.free)}`,
   free: (c) => `reads ${shown.count(c.free)} blocks for the background, from block ${shown.count(c.lbn)}`,
   idle: () => "the head does nothing",
 };
@@ -46,7 +48,13 @@ export class Stage {
     this.strip = new Strip(this.stripCanvas);
     this.playButton = h("button", { type: "button", class: "play", click: () => this.toggle() }, "Play");
     const phase = (label, way) => h("button", { type: "button", click: () => this.phase(way) }, label);
-    this.slider = h("input", { type: "range", min: 0, max: SLIDER_STEPS, value: 0, "aria-label": "Instant of the run" });
+    this.slider = h("input", {
+      type: "range",
+      min: 0,
+      max: SLIDER_STEPS,
+      value: 0,
+      "aria-label": "Instant of the run",
+    });
     this.slider.addEventListener("input", () => this.seek((this.slider.value / SLIDER_STEPS) * this.recording?.end));
     const option = (s, i) => h("option", { value: i, selected: s === speed }, slowness(s));
     this.speeds = h("select", { name: "speed", change: () => this.pace() }, SPEEDS.map(option));
@@ -61,7 +69,16 @@ export class Stage {
       this.moments,
       h("label", {}, "Speed ", this.speeds),
     );
-    this.element = h("div", { class: "stage" }, this.canvas, this.words, this.stripCanvas, this.slider, transport, legend());
+    this.element = h(
+      "div",
+      { class: "stage" },
+      this.canvas,
+      this.words,
+      this.stripCanvas,
+      this.slider,
+      transport,
+      legend(),
+    );
     // Not at once: what is drawn may have a size of its own, and that would be seen again.
     this.resized = new ResizeObserver(() => requestAnimationFrame(() => this.draw()));
     this.resized.observe(this.canvas);
@@ -83,7 +100,11 @@ export class Stage {
   offer(label, instants) {
     this.instants = instants;
     const go = (way) => {
-      const here = lastUpTo(this.instants.map((t) => ({ t })), "t", this.t + (way > 0 ? 1 : -1));
+      const here = lastUpTo(
+        this.instants.map((t) => ({ t })),
+        "t",
+        this.t + (way > 0 ? 1 : -1),
+      );
       const next = this.instants[way > 0 ? here + 1 : Math.max(0, here)];
       if (next !== undefined) {
         this.seek(next);

@@ -17,7 +17,7 @@ function driveNames(drives) {
   return drives.map((d) => [d.name, `${d.title}, ${d.year ?? "?"}, ${bytes(d.capacity_bytes)}`]);
 }
 
-// Guarantees need the drive's service times; where the profile has none, they would be measured first, which takes long.
+// Guarantees need the drive's service times; where the profile has none, measuring them first takes long.
 const measuredDrives = {
   ...driveChoice,
   label: "Drive with known service times",
@@ -37,7 +37,10 @@ export function tableOf(caption, columns, results, done, chosen = null) {
     chosen: run.id === chosen,
     cells: columns.map(([, path, format]) => figure(results, run, path, format)),
   }));
-  const note = done.map((run) => fillNote(run.label, results[run.id].result.freeblock)).filter((text) => text).join(" ");
+  const note = done
+    .map((run) => fillNote(run.label, results[run.id].result.freeblock))
+    .filter((text) => text)
+    .join(" ");
   return { caption, columns: columns.map(([name]) => name), rows, note };
 }
 
@@ -48,8 +51,9 @@ function fillNote(label, { times_stopped: stopped, not_filled: why }) {
   }
   if (stopped > 0) {
     return (
-      `Row “${label}”: filling gaps was stopped ${shown.count(stopped)} times, because the drive surprised too often. ` +
-      "A drive that keeps writes in a cache of its own moves its arm unseen; with the scheduler’s write cache it does not."
+      `Row “${label}”: filling gaps was stopped ${shown.count(stopped)} times, because the drive surprised too ` +
+      "often. A drive that keeps writes in a cache of its own moves its arm unseen; with the scheduler’s write cache " +
+      "it does not."
     );
   }
   return null;
@@ -121,14 +125,20 @@ const where = {
   title: "2. Where its time goes",
   speed: 1 / 100,
   text: () => [
-    "One program reads blocks at random places, one after the other. For small requests nearly all of the head's time " +
-      "is seek and rotation: nothing is read. Only large requests spend it on transfers.",
+    "One program reads blocks at random places, one after the other. For small requests nearly all of the head's " +
+    "time is seek and rotation: nothing is read. Only large requests spend it on transfers.",
     "Compare an old drive with the largest one in the list: it transfers much faster, but its arm and platter are " +
       "hardly quicker, so small random reads gain little.",
   ],
   controls: [
     driveChoice,
-    { key: "size", label: "Size on the platter", kind: "select", default: "4k", options: () => SIZES.map((s) => [s, sizeName(s)]) },
+    {
+      key: "size",
+      label: "Size on the platter",
+      kind: "select",
+      default: "4k",
+      options: () => SIZES.map((s) => [s, sizeName(s)]),
+    },
   ],
   runs: ({ disk, size }) =>
     SIZES.map((each) => {
@@ -145,10 +155,11 @@ const where = {
       view.values.size,
     ),
   summary: (results) => {
-    const small = results["4k"].result;
+    const [small, large] = [results["4k"].result, results["1024k"].result];
     return (
-      `With reads of 4 KB the head transfers for ${shown.percent(small.head_time.transfer)} of the time, and the drive ` +
-      `gives ${shown.megabytes(small.foreground.mb_s)}; with reads of 1 MB ${shown.megabytes(results["1024k"].result.foreground.mb_s)}.`
+      `With reads of 4 KB the head transfers for ${shown.percent(small.head_time.transfer)} of the time, and the ` +
+      `drive gives ${shown.megabytes(small.foreground.mb_s)}; with reads of 1 MB ` +
+      `${shown.megabytes(large.foreground.mb_s)}.`
     );
   },
 };
@@ -179,7 +190,13 @@ const queue = {
   ],
   controls: [
     driveChoice,
-    { key: "depth", label: "Requests that wait", kind: "select", default: "16", options: () => ["2", "4", "8", "16", "32", "64"] },
+    {
+      key: "depth",
+      label: "Requests that wait",
+      kind: "select",
+      default: "16",
+      options: () => ["2", "4", "8", "16", "32", "64"],
+    },
     { key: "order", label: "Order on the platter", kind: "select", default: "sptf", options: () => ORDERS },
   ],
   runs: ({ disk, depth, order }) =>
@@ -188,7 +205,13 @@ const queue = {
       return aRun(name, label, settings, { main: name === order, commands: 4000 });
     }),
   table: (results, done, view) =>
-    tableOf("Random reads of 4 KB, always as many waiting", [...RESPONSE, ...SHARES.slice(0, 2)], results, done, view.values.order),
+    tableOf(
+      "Random reads of 4 KB, always as many waiting",
+      [...RESPONSE, ...SHARES.slice(0, 2)],
+      results,
+      done,
+      view.values.order,
+    ),
   summary: ({ fcfs, sptf }) => {
     const gain = sptf.result.foreground.per_second / fcfs.result.foreground.per_second;
     return `By positioning time the drive serves ${shown.number(gain)} times as many requests as in order of arrival.`;
@@ -202,7 +225,13 @@ const WORKLOADS = [
   ["open:40", "40 requests a second (open:40)"],
 ];
 
-const workloadChoice = { key: "workload", label: "Foreground", kind: "select", default: "oltp", options: () => WORKLOADS };
+const workloadChoice = {
+  key: "workload",
+  label: "Foreground",
+  kind: "select",
+  default: "oltp",
+  options: () => WORKLOADS,
+};
 
 const gap = {
   key: "4",
@@ -253,7 +282,12 @@ const gap = {
       : [part("no gap was filled", "–", "")];
     const whole = tableOf(
       "All gaps of the run",
-      [["requests/s", "foreground.per_second", shown.number], ["scan, MB/s", "freeblock.mb_s", shown.plain], ...SHARES.slice(1, 2), ["free", "head_time.free", shown.percent]],
+      [
+        ["requests/s", "foreground.per_second", shown.number],
+        ["scan, MB/s", "freeblock.mb_s", shown.plain],
+        ...SHARES.slice(1, 2),
+        ["free", "head_time.free", shown.percent],
+      ],
       results,
       done,
     );
@@ -274,7 +308,10 @@ export const cacheChoice = {
   label: "Write cache",
   kind: "select",
   default: "",
-  options: () => [["", "the drive’s own, if it has one"], ...["16 MiB", "64 MiB", "256 MiB"].map((s) => [s, `the scheduler’s, ${s}`])],
+  options: () => [
+    ["", "the drive’s own, if it has one"],
+    ...["16 MiB", "64 MiB", "256 MiB"].map((s) => [s, `the scheduler’s, ${s}`]),
+  ],
 };
 
 const scan = {
@@ -292,7 +329,13 @@ const scan = {
   controls: [
     driveChoice,
     workloadChoice,
-    { key: "fill", label: "Planner of gaps", kind: "select", default: "headtime", options: (c) => c.fills.filter((f) => f !== "none") },
+    {
+      key: "fill",
+      label: "Planner of gaps",
+      kind: "select",
+      default: "headtime",
+      options: (c) => c.fills.filter((f) => f !== "none"),
+    },
     cacheChoice,
   ],
   runs: ({ disk, workload, fill, cache }) => {
@@ -305,7 +348,11 @@ const scan = {
   table: (results, done) =>
     tableOf(
       "The foreground, and what the scan reads beside it",
-      [...RESPONSE, ["scan, MB/s", "freeblock.mb_s", shown.plain], ["read so far", "freeblock.scanned_fraction", shown.percent]],
+      [
+        ...RESPONSE,
+        ["scan, MB/s", "freeblock.mb_s", shown.plain],
+        ["read so far", "freeblock.scanned_fraction", shown.percent],
+      ],
       results,
       done,
     ),
@@ -336,12 +383,12 @@ const shares = {
   title: "6. Shares and guarantees",
   speed: 1 / 20,
   text: () => [
-    "An order serves the drive, not its users. Here eight copies read at one place of the drive, so one of them is " +
-      "always nearest, and a program that reads elsewhere waits. Which requests are eligible is a decision of its own: " +
-      "a policy divides the drive among programs, and the order chooses within what it allows.",
-    "A stream, such as a film, needs so many requests in each period, and most of them in time. Guarantees are given " +
-      "only if the drive can keep them, and whatever is left goes to everyone else: here to a hundred other requests that " +
-      "always wait.",
+    "An order serves the drive, not its users. Here eight copies read at one place of the drive, so one of them " +
+    "is always nearest, and a program that reads elsewhere waits. Which requests are eligible is a decision of " +
+    "its own: a policy divides the drive among programs, and the order chooses within what it allows.",
+    "A stream, such as a film, needs so many requests in each period, and most of them in time. Guarantees are " +
+    "given only if the drive can keep them, and whatever is left goes to everyone else: here to a hundred other " +
+    "requests that always wait.",
   ],
   controls: [
     measuredDrives,
@@ -356,7 +403,12 @@ const shares = {
     const streams = { disk, workload: "das-table2:100", order: "sptf", seconds: 15, seed: 1 };
     return [
       ...SHARED.map(([name, label]) =>
-        aRun(`share-${name}`, label, { ...settings, admit: name }, { tasks, main: name === admit, commands: 8000, share: true }),
+        aRun(
+          `share-${name}`,
+          label,
+          { ...settings, admit: name },
+          { tasks, main: name === admit, commands: 8000, share: true },
+        ),
       ),
       ...PROMISED.map(([name, label]) => aRun(`stream-${name}`, label, { ...streams, admit: name }, { share: false })),
     ];
@@ -369,7 +421,9 @@ const shares = {
       ["program: requests", "foreground.by_class.program.requests", shown.count],
       ["mean, ms", "foreground.by_class.program.response_ms.mean", shown.plain],
     ];
-    const all = [tableOf("Eight copies and a program share the drive", columns, results, shared, `share-${view.values.admit}`)];
+    const all = [
+      tableOf("Eight copies and a program share the drive", columns, results, shared, `share-${view.values.admit}`),
+    ];
     if (promised.length > 0) {
       all.push(streamTable(results, promised));
     }
@@ -404,7 +458,10 @@ function streamTable(results, done) {
       })),
       {
         label: "all requests/s",
-        cells: [{ text: "", value: "" }, ...done.map((run) => figure(results, run, "foreground.per_second", shown.number))],
+        cells: [
+          { text: "", value: "" },
+          ...done.map((run) => figure(results, run, "foreground.per_second", shown.number)),
+        ],
       },
     ],
   };

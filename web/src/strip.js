@@ -78,7 +78,11 @@ export function bar(label, shares) {
   const text = NAMES.map((name) => `${name} ${shown.percent(shares[name])}`).join(", ");
   const part = (name) => {
     const share = shares[name] ?? 0;
-    return h("span", { class: `part ${name}`, style: `flex-basis: ${100 * share}%`, title: `${name} ${shown.percent(share)}` });
+    return h("span", {
+      class: `part ${name}`,
+      style: `flex-basis: ${100 * share}%`,
+      title: `${name} ${shown.percent(share)}`,
+    });
   };
   return h(
     "div",

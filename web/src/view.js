@@ -1,5 +1,5 @@
-// A step of the story, or the laboratory: text, settings, a run on the platter, figures. What differs is in `definition`
-// (steps.js, lab.js).
+// A step of the story, or the laboratory: text, settings, a run on the platter, figures. What differs is in its
+// definition (steps.js, lab.js).
 import { Recording } from "./recording.js";
 import { Stage } from "./stage.js";
 import { bar } from "./strip.js";
@@ -52,7 +52,11 @@ export class View {
       "section",
       { class: "view", "aria-labelledby": "title" },
       h("h2", { id: "title", tabindex: -1 }, definition.title),
-      h("div", { class: "text" }, definition.text().map((text) => h("p", {}, text))),
+      h(
+        "div",
+        { class: "text" },
+        definition.text().map((text) => h("p", {}, text)),
+      ),
       this.form,
       this.status,
       h(
@@ -74,7 +78,9 @@ export class View {
     );
     // For tests and for the curious: each run's scenario and result.
     this.element.runs = () =>
-      Object.fromEntries(this.planned.map(({ id, text }) => [id, { scenario: text, result: this.results[id]?.result }]));
+      Object.fromEntries(
+        this.planned.map(({ id, text }) => [id, { scenario: text, result: this.results[id]?.result }]),
+      );
     this.run();
     return this.element;
   }
@@ -159,7 +165,13 @@ export class View {
       const runs = this.definition.runs(this.values, this.file);
       this.planned = runs;
       const main = runs.find((run) => run.main) ?? runs[0];
-      say(this.command, runs.map((run) => `${run.text}\n`).join(`\n# another run: ${"-".repeat(20)}\n\n`).trim());
+      say(
+        this.command,
+        runs
+          .map((run) => `${run.text}\n`)
+          .join(`\n# another run: ${"-".repeat(20)}\n\n`)
+          .trim(),
+      );
       this.drive = await this.app.drive(main.disk);
       // The run on the platter comes first, so that there is something to see.
       for (const run of [main, ...runs.filter((other) => other !== main)]) {
@@ -278,9 +290,18 @@ function tables(all) {
     };
     const row = ({ label, cells, chosen }) =>
       h("tr", { class: chosen ? "chosen" : null }, h("th", { scope: "row" }, label), cells.map(cell));
-    const head = h("tr", {}, ["", ...columns].map((name) => h("th", { scope: "col" }, name)));
+    const head = h(
+      "tr",
+      {},
+      ["", ...columns].map((name) => h("th", { scope: "col" }, name)),
+    );
     const table = h("table", {}, h("caption", {}, caption), h("thead", {}, head), h("tbody", {}, rows.map(row)));
-    return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": caption }, table, note ? h("p", {}, note) : null);
+    return h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "group", "aria-label": caption },
+      table,
+      note ? h("p", {}, note) : null,
+    );
   });
 }
 

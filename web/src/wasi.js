@@ -83,7 +83,11 @@ class System {
     if (!source) {
       return BAD_FD;
     }
-    this.view().setUint32(result, this.buffers(list, count, (buffer) => source.read(buffer)), true);
+    this.view().setUint32(
+      result,
+      this.buffers(list, count, (buffer) => source.read(buffer)),
+      true,
+    );
     return SUCCESS;
   }
 

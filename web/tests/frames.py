@@ -61,7 +61,7 @@ def main():
                 between = sorted(b - a for a, b in zip(at, at[1:]))
                 rate = 1000 * len(between) / (at[-1] - at[0])
                 late = between[int(0.95 * (len(between) - 1))]
-                print(f"{name:15} {rate:5.1f} frames/s, 95% of the frames within {late:.1f} ms; {work:.1f} ms of work each")
+                print(f"{name:15} {rate:5.1f} frames/s, 95% of them within {late:.1f} ms; {work:.1f} ms of work each")
     finally:
         driver.quit()
 

@@ -32,7 +32,7 @@ struct Drive {
     year: Option<u16>,
     capacity_bytes: u64,
     rpm: f64,
-    /// Its service times are in its profile: guarantees need no measurement first, which takes long.
+    /// Its service times are in its profile: guarantees need no long measurement first.
     has_service_times: bool,
 }
 

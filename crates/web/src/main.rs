@@ -6,8 +6,8 @@
 //! simulate --json`: it runs the same [`headtime_sim::scenario::Prepared`] and prints the same
 //! result.
 //!
-//! A request that cannot be answered has one line, `{"error": "..."}`, and the exit status is 0: the
-//! program did what it is there for.
+//! The answer to a request that cannot be served is one line, `{"error": "..."}`; the exit status
+//! is 0 then, too.
 
 mod catalogue;
 mod drive;
