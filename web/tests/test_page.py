@@ -87,7 +87,8 @@ def test_every_control_has_a_name_and_every_canvas_a_text(page):
         assert not without
         bare = page.script("""
             const told = (c) => c.getAttribute('role') === 'img' && c.getAttribute('aria-label');
-            const all = [...document.querySelectorAll('canvas')].filter((c) => c.getAttribute('aria-hidden') !== 'true');
+            const shown = (c) => c.getAttribute('aria-hidden') !== 'true';
+            const all = [...document.querySelectorAll('canvas')].filter(shown);
             return all.filter((c) => !told(c)).map((c) => c.className);
         """)
         assert not bare, (step, bare)
