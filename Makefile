@@ -4,8 +4,8 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe plot
 
-.PHONY: demo test soak planted fuzz drives python python-packages python-tests tools check purity width package deny browser dist \
-    check-dist bench reproduce
+.PHONY: demo test web web-target web-tests web-packages web-run soak planted fuzz drives python python-packages \
+    python-tests tools check purity width package deny dist check-dist bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --profile demo --locked -p headtime --no-default-features -- demo
@@ -25,6 +25,15 @@ test: tools ## Run every test
 	    $(MAKE) --no-print-directory python-tests; \
 	else \
 	    echo "skipped: the Python package's tests: no packages from PyPI (above)" >>"$$skipped"; \
+	fi && \
+	if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
+	    echo "skipped: the web page's tests: no chromium and chromedriver (Debian packages chromium, chromium-driver)" >>"$$skipped"; \
+	elif ! $(MAKE) --no-print-directory web-target; then \
+	    echo "skipped: the web page's tests: Rust has no target $(WASM) here (rustup target add $(WASM))" >>"$$skipped"; \
+	elif ! $(MAKE) --no-print-directory web-packages; then \
+	    echo "skipped: the web page's tests: no packages from PyPI (above)" >>"$$skipped"; \
+	else \
+	    $(MAKE) --no-print-directory web web-run; \
 	fi && \
 	if [ -s "$$skipped" ]; then \
 	    echo "make test: every test that ran passed; these did not run:"; sort -u "$$skipped"; \
@@ -47,6 +56,33 @@ python-tests:
 	@cd python && $(VENV)/bin/mypy && \
 	    HEADTIME=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/headtime $(VENV)/bin/python -m pytest -q
 
+# Where Cargo builds; the page is put together beside that.
+BUILT := $${CARGO_TARGET_DIR:-$(CURDIR)/target}
+WASM := wasm32-wasip1
+web: web-target ## Build the web page into target/page; open index.html there (docs/page.md)
+	@$(CARGO) build --locked --quiet --profile web --target $(WASM) -p headtime-web
+	@$(PYTHON) -B tools/web.py $(BUILT)/$(WASM)/web/headtime-web.wasm $(BUILT)/page
+
+web-target:
+	@test -d "$$(rustc --print target-libdir --target $(WASM))" || rustup target add $(WASM)
+
+WEB_VENV := $(CURDIR)/target/web-python
+web-tests: web web-packages web-run ## Build the web page and test it and the live view in headless Chromium; packages from PyPI go into target/web-python
+
+web-packages:
+	@test -x $(WEB_VENV)/bin/python || $(PYTHON) -m venv $(WEB_VENV)
+	@echo "installs web/tests/requirements.txt into target/web-python"
+	@$(WEB_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r web/tests/requirements.txt
+
+web-run:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then \
+	    $(CARGO) build --locked --quiet -p headtime && \
+	    $(WEB_VENV)/bin/python -B -m pytest -q -p no:cacheprovider web/tests && \
+	    HEADTIME=$(BUILT)/debug/headtime $(WEB_VENV)/bin/python -B crates/cli/tests/browser/live_view.py; \
+	else \
+	    echo "skipped: the web page's tests: no chromium and chromedriver here (Debian packages chromium, chromium-driver)"; \
+	fi
+
 MINUTES ?= 60
 soak: ## Simulate whole servers for MINUTES; a failure prints its seed, and HEADTIME_SEED=N runs it again
 	HEADTIME_SOAK_MINUTES=$(MINUTES) $(CARGO) test --release --locked --quiet -p headtime-serve --test whole_server -- \
@@ -66,7 +102,8 @@ drives: ## Characterise N drives drawn at random from SEED in virtual time; whic
 	$(CARGO) run --quiet --release --locked -p headtime-probe --example drives -- $(N) $(SEED)
 
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
-TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3
+TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3 \
+    chromium:chromium chromedriver:chromium-driver
 
 tools:
 	@PATH="$$PATH:/usr/sbin:/sbin"; missing=; \
@@ -82,7 +119,7 @@ tools:
 	    echo "make test: tests that run these are skipped:$$missing (Debian packages; root's make test installs them)"; \
 	fi
 
-SCRIPTS := bench/*.py bench/peers/*.py tools/licences.py packaging/*.py
+SCRIPTS := bench/*.py bench/peers/*.py tools/licences.py tools/web.py packaging/*.py web/tests/*.py
 
 check: purity width ## Formatting, lints, purity, widths, documentation, packages, licences
 	$(CARGO) fmt --all --check
@@ -128,13 +165,6 @@ package:
 deny:
 	@if command -v cargo-deny >/dev/null; then cargo-deny --log-level error --locked check licenses bans sources; \
 	else python3 -B tools/licences.py; fi
-
-# Not part of `make test`: it needs a browser, and a minute.
-browser: ## Test the live view in Chromium (Debian: chromium chromium-driver fio); selenium comes from PyPI into target/browser
-	@test -x target/browser/bin/python || $(PYTHON) -m venv target/browser
-	@target/browser/bin/python -m pip install --quiet --disable-pip-version-check selenium==4.51.0
-	@$(CARGO) build --locked --quiet -p headtime
-	@HEADTIME=$${CARGO_TARGET_DIR:-target}/debug/headtime target/browser/bin/python -B crates/cli/tests/browser/live_view.py
 
 dist: ## Build the static program, its archive and Debian package, bill of materials and checksums in target/dist
 	@packaging/dist.sh

@@ -3,7 +3,7 @@ and it says when the server is gone and goes on when it is back.
 
     HEADTIME=target/debug/headtime python3 live_view.py
 
-Needs Chromium, its driver and fio (Debian: chromium, chromium-driver, fio) and the package selenium. `make browser`
+Needs Chromium, its driver and fio (Debian: chromium, chromium-driver, fio) and the package selenium. `make web-tests`
 installs the latter and runs this.
 """
 
