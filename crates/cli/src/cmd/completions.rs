@@ -8,9 +8,9 @@ use crate::screen;
 
 /// Print a shell's completions of commands and flags
 ///
-/// For the current user of bash: headtime completions bash
-/// >~/.local/share/bash-completion/completions/headtime. For zsh: a file _headtime in a directory
-/// of $fpath. For fish: ~/.config/fish/completions/headtime.fish.
+/// For the current user they belong in these files. bash:
+/// ~/.local/share/bash-completion/completions/headtime; zsh: _headtime in a directory of $fpath;
+/// fish: ~/.config/fish/completions/headtime.fish.
 #[derive(Debug, Args)]
 pub struct Completions {
     /// The shell
