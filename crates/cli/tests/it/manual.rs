@@ -25,7 +25,7 @@ fn completions_name_each_command_and_shells_accept_them() {
         for command in &commands {
             assert!(text.contains(command.as_str()), "{shell}: no {command}");
         }
-        assert!(text.contains("--conservatism-us"), "{shell}");
+        assert!(text.contains("conservatism-us"), "{shell}");
         let file = dir.file(shell, &text);
         if let Some(why) = missing_program(&[shell]) {
             skipped("completions_name_each_command_and_shells_accept_them", &why);
