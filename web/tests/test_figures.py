@@ -72,11 +72,42 @@ def same(text, figure):
     return abs(float(number) - scale * figure) <= 0.5000001 * 10**-digits
 
 
+WIDTHS = [390, 1400]
+
+
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_has_the_figures_of_the_command_line(page, tmp_path, step):
+def test_a_step_has_the_figures_of_the_command_line_and_fits_every_screen(page, tmp_path, step):
     page.open(f"step={step}")
     assert page.script("return document.body.dataset.ready") == "yes", page.text(".status")
     compare(page, tmp_path)
+    everything_has_a_name(page)
+    for width in WIDTHS:
+        with page.screen(width):
+            assert page.script("return document.documentElement.scrollWidth") <= width
+            outside = page.script("""
+                return [...document.querySelectorAll('button, select, input, canvas, p, h2')]
+                    .filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML)
+            """)
+            assert not outside, width
+
+
+def everything_has_a_name(page):
+    """Every control has a name, every picture a text, and what is simulated is said."""
+    without = page.script("""
+        const named = (e) =>
+          e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label')?.textContent.trim();
+        const all = [...document.querySelectorAll('button, input, select, a')];
+        return all.filter((e) => !named(e)).map((e) => e.outerHTML);
+    """)
+    assert not without
+    bare = page.script("""
+        const told = (c) => c.getAttribute('role') === 'img' && c.getAttribute('aria-label');
+        const shown = (c) => c.getAttribute('aria-hidden') !== 'true';
+        const all = [...document.querySelectorAll('canvas')].filter(shown);
+        return all.filter((c) => !told(c)).map((c) => c.className);
+    """)
+    assert not bare
+    assert page.text(".status[role=status]")
 
 
 def test_the_parts_of_one_request_are_its_response_time(page):
