@@ -29,7 +29,8 @@ pub enum Fault {
         /// Time.
         at: Time,
     },
-    /// The first command that starts at or after `at` is delayed by `takes`.
+    /// The first command that starts at or after `at` is delayed by `takes`, and so are all that
+    /// arrive until then, cached writes included.
     Hang {
         /// Time.
         at: Time,
@@ -66,6 +67,12 @@ impl Faults {
     /// Creates the list.
     pub(super) fn new(list: Vec<Fault>) -> Faults {
         Faults { list }
+    }
+
+    /// Returns all of them, as they are now: parts of ranges that were written are no longer in
+    /// them.
+    pub(super) fn list(&self) -> &[Fault] {
+        &self.list
     }
 
     /// Whether there are none.
@@ -122,6 +129,11 @@ impl Faults {
             }
         }
         self.list = left;
+    }
+
+    /// Whether a hang is due by `now` that has not begun.
+    pub(super) fn is_hang_due(&self, now: Time) -> bool {
+        self.list.iter().any(|f| matches!(f, Fault::Hang { at, .. } if *at <= now))
     }
 
     /// Returns the delay of a hang due by `now`; each happens once.

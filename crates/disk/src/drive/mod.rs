@@ -11,12 +11,14 @@
 //!   [`Drive::advance`] advances to it and returns completions.
 //! * `queue.rs` selects the next command, `read.rs` and `write.rs` hold the phases of a command,
 //!   `mechanism.rs` arm and platter, `prefetch.rs` and `stream.rs` prefetch, `cache.rs` the
-//!   segments, `bus.rs` the bus, `noise.rs` and `faults.rs` noise and faults.
+//!   segments, `bus.rs` the bus, `noise.rs` and `faults.rs` noise and faults, `injecting.rs` faults
+//!   that are injected while a drive is used.
 
 mod bus;
 mod cache;
 mod config;
 mod faults;
+mod injecting;
 mod mechanism;
 mod noise;
 mod prefetch;
@@ -151,6 +153,10 @@ pub struct Drive {
     destage_at: Option<Time>,
     /// The running write-back, which a contiguous write may extend.
     write_back: Option<WriteBack>,
+    /// First LBN and end of what the mechanism is writing.
+    writing: Option<(u64, u64)>,
+    /// When the last hang ends.
+    hung_until: Time,
     last_was_read: bool,
     last_read_end: u64,
     last_read_track: Option<(u32, u16)>,
@@ -211,6 +217,8 @@ impl Drive {
             dirty: Vec::new(),
             destage_at: None,
             write_back: None,
+            writing: None,
+            hung_until: Time::ZERO,
             last_was_read: true,
             last_read_end: u64::MAX,
             last_read_track: None,
@@ -274,7 +282,7 @@ impl Drive {
         }
         // A write that arrives after a flush must not extend what the flush waits for.
         let flushing = self.queue.iter().any(|w| w.command.kind == Kind::Flush);
-        if !flushing && (self.try_append(&command, now) || self.try_cached_write(&command, now)) {
+        if !flushing && !self.hangs(now) && (self.try_append(&command, now) || self.try_cached_write(&command, now)) {
             return Ok(());
         }
         let arrived = now + self.overheads.per_request;
@@ -372,6 +380,7 @@ impl Drive {
             Busy::Streaming | Busy::Other => {}
             Busy::Write(segment) => {
                 self.write_back = None;
+                self.writing = None;
                 if let Some(i) = segment {
                     self.cache.written(i);
                 }
@@ -387,16 +396,13 @@ impl Drive {
             if self.mech.faults.dead(at) {
                 return self.finish(waiting.command.id, Outcome::Dead, at, None);
             }
-            let hang = self.mech.faults.hang(at);
-            if hang > Dur::ZERO {
+            if self.hang(at) {
                 // All commands wait, starting with this one.
                 let c = waiting.command;
                 if c.kind != Kind::Flush {
                     waiting.place = self.mech.model.place(c.lbn, c.count, c.kind);
                 }
                 self.queue.insert(0, waiting);
-                self.busy = Busy::Other;
-                self.free_at = at + hang;
                 return;
             }
         }

@@ -11,6 +11,9 @@ impl Drive {
     /// Starts the next queued command, or a cached write.
     pub(super) fn next_work(&mut self, at: Time) {
         while self.busy == Busy::No {
+            if !self.queue.is_empty() && self.hangs(at) && self.hang(at) {
+                return;
+            }
             self.cache_waiting_writes(at);
             let Some(i) = self.choose(at, None) else { return self.destage_if_due(at) };
             let command = self.queue[i].command;

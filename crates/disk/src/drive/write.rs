@@ -83,6 +83,7 @@ impl Drive {
         let times = self.mech.pass(&job, &mut self.stretches);
         self.mech.faults.written(lbn, count, at);
         self.busy = Busy::Write(segment);
+        self.writing = Some((lbn, lbn + count));
         self.free_at = times.end;
         self.note_write();
         let data_in = fed + self.bus.write_time(count);
@@ -115,6 +116,7 @@ impl Drive {
         self.mech.faults.written(lbn, count, at);
         self.hide(&times);
         self.busy = Busy::Write(segment);
+        self.writing = Some((lbn, lbn + count));
         self.free_at = times.end;
         self.write_back = segment.map(|segment| WriteBack { segment, lbn, end: lbn + count, times });
         self.note_write();
@@ -174,6 +176,7 @@ impl Drive {
         self.hide(&times);
         self.free_at = times.end;
         self.write_back = Some(WriteBack { lbn, end: lbn + count, times, ..wb });
+        self.writing = self.writing.map(|(first, _)| (first, lbn + count));
         self.note_write();
         self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
         true
@@ -304,6 +307,7 @@ impl Drive {
         let times = self.mech.pass(&job, &mut self.stretches);
         self.hide(&times);
         self.busy = Busy::Write(d.segment);
+        self.writing = Some((d.lbn, d.lbn + count));
         self.free_at = times.end;
     }
 

@@ -2,7 +2,7 @@
 //! writes.
 
 use headtime_disk::profile::{self, FirmwareOrder, HeadOrder, Layout, Profile, QueueSpec};
-use headtime_disk::{Command, Drive, DriveConfig, Dur, Kind, Time};
+use headtime_disk::{Command, Drive, DriveConfig, Dur, Fault, Kind, Outcome, Time};
 use headtime_testkit::profiles::{between, plain_cache, plain_profile, rng, small_geometry};
 
 /// Returns a 10,000 rpm drive that uses SPTF among 32 commands and caches `writes` writes.
@@ -171,4 +171,79 @@ fn cached_writes_are_written_back_after_a_pause_or_above_a_share() {
     d.submit(write(0, 1_000, 32), Time::ZERO).expect("there is room");
     d.submit(Command { id: 1, kind: Kind::Flush, lbn: 0, count: 0, fua: false }, Time(1_000)).expect("there is room");
     assert!(work(&d) > Dur::ZERO);
+}
+
+/// Runs a command to its end; returns its outcome.
+fn alone(d: &mut Drive, command: Command, now: &mut Time) -> Outcome {
+    d.submit(command, *now).expect("there is room");
+    loop {
+        *now = d.next_event().expect("a command is at the drive");
+        if let Some(done) = d.advance(*now) {
+            return done.outcome;
+        }
+    }
+}
+
+#[test]
+fn what_is_in_the_cache_is_unwritten_until_a_flush_or_its_write_back() {
+    let mut p = profile(8);
+    p.electronics.cache.destage_delay = Dur(1_000_000_000);
+    let (mut d, mut now) = (drive(&p), Time::ZERO);
+    assert!(d.has_write_cache() && d.unwritten().next().is_none());
+    alone(&mut d, write(1, 80, 8), &mut now);
+    alone(&mut d, Command { fua: true, ..write(2, 400, 8) }, &mut now);
+    assert_eq!(d.unwritten().filter(|r| r.0 == 80).collect::<Vec<_>>(), [(80, 88)]);
+    alone(&mut d, Command { kind: Kind::Flush, ..write(3, 0, 1) }, &mut now);
+    assert_eq!(d.unwritten().next(), None);
+    // Without a flush, when the idle drive writes it back.
+    alone(&mut d, write(4, 160, 8), &mut now);
+    while let Some(next) = d.next_event() {
+        assert_eq!(d.unwritten().collect::<Vec<_>>(), [(160, 168)]);
+        now = next;
+        assert!(d.advance(now).is_none());
+    }
+    assert_eq!(d.unwritten().collect::<Vec<_>>(), [(160, 168)], "the head is on its way");
+    now += Dur(1_000_000_000);
+    assert!(d.advance(now).is_none());
+    assert_eq!(d.unwritten().next(), None);
+}
+
+#[test]
+fn a_sector_that_becomes_unreadable_is_not_read_from_the_cache_and_is_mended_by_a_write() {
+    let (mut d, mut now) = (drive(&profile(8)), Time::ZERO);
+    let read = |id| Command { kind: Kind::Read, ..write(id, 400, 8) };
+    assert_eq!(alone(&mut d, read(1), &mut now), Outcome::Ok);
+    d.set_faults(vec![Fault::Unreadable { lbn: 402, count: 2 }, Fault::Unreadable { lbn: 406, count: 1 }], now);
+    assert_eq!(alone(&mut d, read(2), &mut now), Outcome::MediaError { lbn: 402 });
+    alone(&mut d, write(3, 400, 4), &mut now);
+    assert_eq!(d.faults(), [Fault::Unreadable { lbn: 406, count: 1 }]);
+    d.set_faults(Vec::new(), now);
+    assert_eq!(alone(&mut d, read(4), &mut now), Outcome::Ok);
+}
+
+#[test]
+fn a_hang_delays_cached_writes_too_even_if_the_drive_is_writing_back() {
+    let second = Dur(1_000_000_000);
+    for is_busy in [false, true] {
+        let (mut d, mut now) = (drive(&profile(8)), Time::ZERO);
+        if is_busy {
+            alone(&mut d, write(1, 1_500, 64), &mut now);
+            assert_ne!(d.unwritten().next(), None, "it is being written");
+        }
+        d.set_faults(vec![Fault::Hang { at: now, takes: second }], now);
+        let began = now;
+        for id in 2..5 {
+            d.submit(write(id, id * 100, 8), now).expect("there is room");
+        }
+        let mut done = 0;
+        while done < 3 {
+            now = d.next_event().expect("writes are at the drive");
+            done += std::iter::from_fn(|| d.advance(now)).count();
+            assert!(done == 0 || now >= began + second, "{now} after {began}");
+        }
+        assert!(now < began + second + second && d.faults().is_empty());
+        let before = now;
+        alone(&mut d, write(9, 900, 8), &mut now);
+        assert!(now < before + Dur(100_000_000), "it is over");
+    }
 }
