@@ -16,7 +16,7 @@ export const LAB = {
   manual: true,
   text: () => [
     "Everything that you have seen, with settings of your own. The second row is the same run without background " +
-    "work, admission policy and with requests in order of arrival. The address keeps the settings.",
+      "work, admission policy and with requests in order of arrival. The address keeps the settings.",
     "A trace is a recording of requests: it is read in this page and sent nowhere.",
   ],
   controls: [

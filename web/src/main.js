@@ -100,6 +100,8 @@ const app = new App();
 app.start().catch((failure) => {
   document
     .getElementById("content")
-    .append(h("p", { class: "status error", role: "alert" }, `This browser cannot run the page: ${failure.message}`));
+    .replaceChildren(
+      h("p", { class: "status error", role: "alert" }, `This browser cannot run the page: ${failure.message}`),
+    );
   document.body.dataset.ready = "error";
 });

@@ -72,11 +72,11 @@ export class Stage {
     this.element = h(
       "div",
       { class: "stage" },
+      transport,
       this.canvas,
       this.words,
       this.stripCanvas,
       this.slider,
-      transport,
       legend(),
     );
     // Not at once: what is drawn may have a size of its own, and that would be seen again.

@@ -50,10 +50,10 @@ function fillNote(label, { times_stopped: stopped, not_filled: why }) {
     return `Row “${label}”: no gaps are filled, because the drive takes one command at a time.`;
   }
   if (stopped > 0) {
+    const often = stopped === 1 ? "once" : `${stopped} times`;
     return (
-      `Row “${label}”: filling gaps was stopped ${shown.count(stopped)} times, because the drive surprised too ` +
-      "often. A drive that keeps writes in a cache of its own moves its arm unseen; with the scheduler’s write cache " +
-      "it does not."
+      `Row “${label}”: filling gaps was stopped ${often}, because the drive surprised too often. A drive that keeps ` +
+      "writes in a cache of its own moves its arm unseen; with the scheduler’s write cache it does not."
     );
   }
   return null;
@@ -126,7 +126,7 @@ const where = {
   speed: 1 / 100,
   text: () => [
     "One program reads blocks at random places, one after the other. For small requests nearly all of the head's " +
-    "time is seek and rotation: nothing is read. Only large requests spend it on transfers.",
+      "time is seek and rotation: nothing is read. Only large requests spend it on transfers.",
     "Compare an old drive with the largest one in the list: it transfers much faster, but its arm and platter are " +
       "hardly quicker, so small random reads gain little.",
   ],
@@ -274,8 +274,8 @@ const gap = {
       ? [
           time("from the end of the request before to the end of this one", gap.to - gap.from),
           part("blocks read for free", shown.count(gap.sectors), gap.sectors),
-          part("of them data", bytes(gap.sectors * view.drive.sector_bytes), gap.sectors * view.drive.sector_bytes),
-          part("in reads", shown.count(of.length), of.length),
+          part("their size", bytes(gap.sectors * view.drive.sector_bytes), gap.sectors * view.drive.sector_bytes),
+          part("in so many reads", shown.count(of.length), of.length),
           time("the request was due at", gap.wanted.due),
           time("and is done at", gap.wanted.done),
         ]
@@ -384,11 +384,11 @@ const shares = {
   speed: 1 / 20,
   text: () => [
     "An order serves the drive, not its users. Here eight copies read at one place of the drive, so one of them " +
-    "is always nearest, and a program that reads elsewhere waits. Which requests are eligible is a decision of " +
-    "its own: a policy divides the drive among programs, and the order chooses within what it allows.",
+      "is always nearest, and a program that reads elsewhere waits. Which requests are eligible is a decision of " +
+      "its own: a policy divides the drive among programs, and the order chooses within what it allows.",
     "A stream, such as a film, needs so many requests in each period, and most of them in time. Guarantees are " +
-    "given only if the drive can keep them, and whatever is left goes to everyone else: here to a hundred other " +
-    "requests that always wait.",
+      "given only if the drive can keep them, and whatever is left goes to everyone else: here to a hundred other " +
+      "requests that always wait.",
   ],
   controls: [
     measuredDrives,
