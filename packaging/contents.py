@@ -22,9 +22,9 @@ TARGET = "x86_64-unknown-linux-musl"
 NOTICES = re.compile(r"(?i)^(licen[cs]e|copying|copyright|notice|unlicense)")
 
 PREAMBLE = """\
-headtime is licensed under the Apache License 2.0 or the MIT licence, as you prefer. The program is linked with the crates
-below, with the standard library of Rust (MIT or Apache-2.0) and with musl (MIT; Copyright 2005-2020 Rich Felker and
-others). Texts that several crates share are printed once.
+headtime is licensed under the Apache License 2.0 or the MIT licence, as you prefer. The program is linked with the
+crates below, with the standard library of Rust (MIT or Apache-2.0) and with musl (MIT; Copyright 2005-2020 Rich Felker
+and others). Texts that several crates share are printed once.
 """
 
 

@@ -97,7 +97,8 @@ def used(target, edges, *choice):
     are the ids of a package's dependencies.
     """
     # `cargo metadata` takes optional dependencies to be used that no feature asks for; `cargo tree` does not.
-    tree = cargo("tree", "--locked", "--target", target, "--edges", edges, "--prefix", "none", "--format", "{p}", *choice)
+    shape = ["--prefix", "none", "--format", "{p}"]
+    tree = cargo("tree", "--locked", "--target", target, "--edges", edges, *shape, *choice)
     names = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
     known = json.loads(
         cargo("metadata", "--format-version", "1", "--locked", "--all-features", "--filter-platform", target)
