@@ -275,7 +275,7 @@ const gap = {
           time("from the end of the request before to the end of this one", gap.to - gap.from),
           part("blocks read for free", shown.count(gap.sectors), gap.sectors),
           part("their size", bytes(gap.sectors * view.drive.sector_bytes), gap.sectors * view.drive.sector_bytes),
-          part("in so many reads", shown.count(of.length), of.length),
+          part("reads of them", shown.count(of.length), of.length),
           time("the request was due at", gap.wanted.due),
           time("and is done at", gap.wanted.done),
         ]
@@ -386,7 +386,7 @@ const shares = {
     "An order serves the drive, not its users. Here eight copies read at one place of the drive, so one of them " +
       "is always nearest, and a program that reads elsewhere waits. Which requests are eligible is a decision of " +
       "its own: a policy divides the drive among programs, and the order chooses within what it allows.",
-    "A stream, such as a film, needs so many requests in each period, and most of them in time. Guarantees are " +
+    "A stream, such as a film, needs a number of requests in each period, and most of them in time. Guarantees are " +
       "given only if the drive can keep them, and whatever is left goes to everyone else: here to a hundred other " +
       "requests that always wait.",
   ],
