@@ -275,7 +275,7 @@ const gap = {
           time("from the end of the request before to the end of this one", gap.to - gap.from),
           part("blocks read for free", shown.count(gap.sectors), gap.sectors),
           part("their size", bytes(gap.sectors * view.drive.sector_bytes), gap.sectors * view.drive.sector_bytes),
-          part("reads of them", shown.count(of.length), of.length),
+          part("number of reads", shown.count(of.length), of.length),
           time("the request was due at", gap.wanted.due),
           time("and is done at", gap.wanted.done),
         ]
