@@ -77,7 +77,7 @@ fn a_seek_table_that_is_wrong_at_few_distances_only_is_not_good() {
         }
     });
     assert!(v.within_150us > 0.95 && !v.good && fails(&v, |c| *c == Class::Near), "{v:?}");
-    let v = verdict("cheetah36es", |p| p.mechanics.head_switch = p.mechanics.head_switch + Dur::from_us(220));
+    let v = verdict("cheetah36es", |p| p.mechanics.head_switch += Dur::from_us(220));
     assert!(v.within_150us > 0.95 && !v.good && fails(&v, |c| *c == Class::NextTrack), "{v:?}");
 }
 
