@@ -155,7 +155,7 @@ impl Findings {
             [] if v.classes.is_empty() => "not compared: random reads are not as predicted".into(),
             [] => format!("{asked} moves and sectors"),
             some if some.len() <= NAMED_CLASSES => format!("not {}", some.join(", ")),
-            [some @ ..] => {
+            some => {
                 format!("not {}, and {} others", some[..NAMED_CLASSES].join(", "), some.len() - NAMED_CLASSES)
             }
         };
