@@ -157,7 +157,7 @@ fn first_sweeps(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
     let mut sweeps: Vec<(u64, u64)> = Vec::new();
     let mut used = full;
     for (row, &begin) in rows.iter().zip(begins) {
-        let behind = row.skipped.min(full - used);
+        let behind = row.skipped.min(full.saturating_sub(used));
         used += behind;
         if used == full {
             if sweeps.len() == MAX_SWEEPS {
