@@ -26,15 +26,6 @@ test: tools ## Run every test
 	else \
 	    echo "skipped: the Python package's tests: no packages from PyPI (above)" >>"$$skipped"; \
 	fi && \
-	if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
-	    echo "skipped: the web page's tests: no chromium and chromedriver (Debian packages chromium, chromium-driver)" >>"$$skipped"; \
-	elif ! $(MAKE) --no-print-directory web-target; then \
-	    echo "skipped: the web page's tests: Rust has no target $(WASM) here (rustup target add $(WASM))" >>"$$skipped"; \
-	elif ! $(MAKE) --no-print-directory web-packages; then \
-	    echo "skipped: the web page's tests: no packages from PyPI (above)" >>"$$skipped"; \
-	else \
-	    $(MAKE) --no-print-directory web web-run; \
-	fi && \
 	if [ -s "$$skipped" ]; then \
 	    echo "make test: every test that ran passed; these did not run:"; sort -u "$$skipped"; \
 	else \
@@ -102,8 +93,7 @@ drives: ## Characterise N drives drawn at random from SEED in virtual time; whic
 	$(CARGO) run --quiet --release --locked -p headtime-probe --example drives -- $(N) $(SEED)
 
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
-TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3 \
-    chromium:chromium chromedriver:chromium-driver
+TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3
 
 tools:
 	@PATH="$$PATH:/usr/sbin:/sbin"; missing=; \

@@ -1,9 +1,8 @@
 //! Characterises drives drawn at random, in virtual time, and compares what is found with the
 //! truth.
 //!
-//! `drives N SEED [--each] [--truth]`: the drives of seeds SEED * 1000 to SEED * 1000 + N - 1. With
+//! `drives N SEED [--each]`: the drives of seeds SEED * 1000 to SEED * 1000 + N - 1. With
 //! `--each` a line for each as it ends; then how many were right, rejected and wrong, by class.
-//! With `--truth` the true profiles are only verified, and each must be good.
 
 // A program beside the pure crate: it has arguments and threads.
 #![allow(clippy::disallowed_methods)]
@@ -13,11 +12,10 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use headtime_disk::profile::Profile;
 use headtime_disk::{DriveConfig, Dur};
 use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::watch::Unwatched;
-use headtime_probe::{Found, Options, characterize, recheck};
+use headtime_probe::{Options, characterize};
 use headtime_testkit::drives::observable::differences;
 use headtime_testkit::drives::{Drawn, drive};
 
@@ -54,15 +52,12 @@ struct Row {
     minutes: f64,
 }
 
-fn characterised(seed: u64, truth: bool) -> Row {
+fn characterised(seed: u64) -> Row {
     let drawn = drive(seed);
     let config = DriveConfig::default().with_seed(seed);
     let mut device = VirtualDrive::new(&drawn.profile, config, Dur::from_us(20)).expect("the generator checked it");
     let options = Options { seed, budget_minutes: Some(BUDGET_MINUTES), ..Options::default() };
-    let found = match truth {
-        true => recheck(&mut device, &mut Unwatched, &options, &actual(&drawn.profile)),
-        false => characterize(&mut device, &mut Unwatched, &options),
-    };
+    let found = characterize(&mut device, &mut Unwatched, &options);
     let minutes = headtime_probe::device::Device::now(&device).0 as f64 / 60e9;
     let (result, why) = match found {
         Err(e) => (Result::Rejected, e.to_string()),
@@ -75,31 +70,12 @@ fn characterised(seed: u64, truth: bool) -> Row {
                     (false, false) => Result::Rejected,
                     (false, true) => Result::Wrong,
                 };
-                let mut why: Vec<String> = all.iter().map(|d| format!("{}: {:.1}", d.what, d.by)).collect();
-                if !found.good {
-                    why.push(verdict(&found));
-                }
+                let why: Vec<String> = all.iter().map(|d| format!("{}: {:.1}", d.what, d.by)).collect();
                 (result, why.join("; "))
             }
         },
     };
     Row { seed, drawn, result, why, minutes }
-}
-
-/// The true profile with the drive's own speed instead of the nominal one.
-fn actual(truth: &Profile) -> Profile {
-    let mut actual = truth.clone();
-    let (n, d) = truth.mechanics.rpm;
-    let billion = 1_000_000_000u64;
-    actual.mechanics.rpm = (n * billion, d * billion.saturating_add_signed(truth.noise.speed_error_ppb));
-    actual.noise.speed_error_ppb = 0;
-    actual
-}
-
-/// What the verification says of a profile.
-fn verdict(found: &Found) -> String {
-    let of = |what: &str| found.findings.iter().filter(|f| f.what == what).map(|f| f.sure.clone()).collect::<String>();
-    format!("[{}; {}; {}]", of("layout"), of("verified"), of("moves and angles"))
 }
 
 fn main() -> ExitCode {
@@ -109,8 +85,7 @@ fn main() -> ExitCode {
         eprintln!("usage: drives N SEED [--each]: expected two numbers, found {args:?}");
         return ExitCode::from(2);
     };
-    let given = |what: &str| args.iter().any(|a| a == what);
-    let (each, truth) = (given("--each"), given("--truth"));
+    let each = args.iter().any(|a| a == "--each");
     let (next, rows) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
@@ -120,7 +95,7 @@ fn main() -> ExitCode {
                     if i >= n {
                         break;
                     }
-                    let row = characterised(seed * 1_000 + i, truth);
+                    let row = characterised(seed * 1_000 + i);
                     if each {
                         println!("{}", line(&row));
                     }

@@ -6,7 +6,7 @@
 //! sectors pass, and how long the arm needs from one track to another. What differs in none of
 //! these cannot be told apart by any host.
 
-use headtime_disk::profile::{CacheSpec, Prefetch, Profile};
+use headtime_disk::profile::Profile;
 use headtime_disk::{Kind, Model, ModelError, Track, compare};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -43,15 +43,7 @@ pub fn differences(truth: &Profile, found: &Profile, seed: u64) -> Result<Vec<Di
     let billion = 1_000_000_000;
     truth.mechanics.rpm = (n * billion, d * billion.saturating_add_signed(error));
     let options = compare::Options { seed, reads_only: true, ..compare::Options::default() };
-    // A cache that never answers has neither segments nor times that a host could see.
-    let hidden: &[&str] = match (answers(&truth.electronics.cache), answers(&found.electronics.cache)) {
-        (false, false) => &["a read of one sector from the cache", "cache segments"],
-        _ => &[],
-    };
     for row in compare::compare(&truth, found, &options)?.broken() {
-        if hidden.contains(&&row.what[..]) {
-            continue;
-        }
         let by_moves = ["layout", "skews", "zones", "seeks"].contains(&row.group);
         if !by_moves || row.what == compare::BOUNDARIES {
             all.push(Differs { what: row.what.clone(), by: row.difference.unwrap_or(f64::NAN) });
@@ -68,12 +60,6 @@ pub fn differences(truth: &Profile, found: &Profile, seed: u64) -> Result<Vec<Di
         }
     }
     Ok(all)
-}
-
-/// Returns whether a cache ever answers a read: it keeps what it delivered, or reads ahead.
-fn answers(cache: &CacheSpec) -> bool {
-    let reads_ahead = cache.prefetch != Prefetch::None || cache.same_track_prefetch_delays;
-    cache.segments > 0 && (cache.keep_delivered || reads_ahead)
 }
 
 /// Classes of moves by the number of tracks in the order of sectors, fewest and most.
