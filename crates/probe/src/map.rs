@@ -29,7 +29,7 @@ pub struct Span {
 }
 
 impl Span {
-    fn once(run: Run) -> Span {
+    pub(crate) fn once(run: Run) -> Span {
         Span { runs: vec![run], times: 1, advance: 0.0 }
     }
 

@@ -5,7 +5,7 @@
 //! like skipped ones (`skips`).
 
 use headtime_disk::Geometry;
-use headtime_disk::profile::GeometrySpec;
+use headtime_disk::profile::{GeometrySpec, Layout, ZoneSpec};
 
 use super::rows::Row;
 use crate::spindle::{apart, fraction};
@@ -36,12 +36,19 @@ pub(super) fn reserve(spec: &mut GeometrySpec, hidden: u32) -> bool {
     if hidden == 0 {
         return true;
     }
-    let Some(first) = Geometry::new(spec).ok().and_then(|g| g.track_of(0)) else { return false };
-    let is_first = |z: &&mut headtime_disk::profile::ZoneSpec| {
+    let Some(first) = Geometry::new(spec).ok().and_then(|g| g.locate(0)) else { return false };
+    let is_first = |z: &&mut ZoneSpec| {
         (z.first_cylinder..=z.last_cylinder).contains(&first.cylinder) && z.surface.is_none_or(|s| s == first.surface)
     };
     let Some(zone) = spec.zones.iter_mut().find(is_first) else { return false };
-    zone.reserved_sectors += u64::from(hidden);
+    // Skipped sectors count too: a zone's front is reserved as a whole.
+    let cylinders = u64::from(first.cylinder - zone.first_cylinder);
+    let tracks = match spec.layout {
+        Layout::SeekFirst { .. } => cylinders,
+        Layout::HeadFirst(_) => cylinders * u64::from(spec.surfaces) + u64::from(first.surface),
+    };
+    let front = tracks * u64::from(first.spt) + u64::from(first.sector);
+    zone.reserved_sectors = zone.reserved_sectors.max(front) + u64::from(hidden);
     true
 }
 

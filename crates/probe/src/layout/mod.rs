@@ -17,6 +17,7 @@ pub mod rows;
 mod skips;
 pub mod slips;
 mod surfaces;
+mod two_heads;
 mod uneven;
 mod units;
 
@@ -35,7 +36,7 @@ use rows::Row;
 use slips::Slips;
 
 /// Bound of rows: more means tracks that all differ, in a pattern that fits no layout.
-const MOST_ROWS: usize = 60_000;
+const MOST_ROWS: usize = 100_000;
 /// Bound of tracks: ten times as many as the largest drive of 2025.
 const MOST_TRACKS: u64 = 1 << 27;
 
@@ -67,7 +68,7 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
             return Ok(Laid { spec, order: Some(order), sure, slipped: 0 });
         }
     }
-    let mut rows = rows::rows(&mut tracer, spans)?;
+    let mut rows = rows::rows(&mut tracer, &two_heads::joined(spans))?;
     let tracks: u64 = rows.iter().map(|r| r.tracks).sum();
     if tracks > MOST_TRACKS {
         return Err(ProbeError::NoDisk {

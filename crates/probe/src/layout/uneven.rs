@@ -52,9 +52,39 @@ pub(super) fn geometry(tracer: &mut Tracer, spans: &[Span]) -> Result<Option<(Ge
         zones.push(spec);
     }
     let surfaces = heads as u16;
+    let order = if order == HeadOrder::AlternatingInZone { on_disk(&mut zones) } else { order };
     let spec =
         GeometrySpec { surfaces, cylinders: cylinder, layout: Layout::HeadFirst(order), zones, remaps: Vec::new() };
     Ok(Some((spec, Order::Heads { surfaces, order })))
+}
+
+/// Decides whether heads alternate in each zone or on the whole disk: then a zone that begins with
+/// an odd cylinder begins with the last surface, and the sectors of its surfaces are the other way
+/// round than in the first zone.
+fn on_disk(zones: &mut [ZoneSpec]) -> HeadOrder {
+    let Some(first) = zones.first().map(|z| z.sectors_per_track.clone()) else { return HeadOrder::AlternatingInZone };
+    // By how much the surfaces' shares of a cylinder differ from those of the first zone.
+    let apart = |each: &mut dyn Iterator<Item = &u32>, z: &ZoneSpec| -> f64 {
+        let (mine, all): (f64, f64) =
+            (z.sectors_per_track.iter().sum::<u32>().into(), first.iter().sum::<u32>().into());
+        each.zip(&first).map(|(n, f)| (f64::from(*n) / mine - f64::from(*f) / all).abs()).sum()
+    };
+    let is_odd = |z: &ZoneSpec| z.first_cylinder % 2 == 1 && z.sectors_per_track.len() > 1;
+    let turned =
+        |z: &ZoneSpec| apart(&mut z.sectors_per_track.iter().rev(), z) < apart(&mut z.sectors_per_track.iter(), z);
+    let odd = zones.iter().filter(|z| is_odd(z)).count();
+    if odd == 0 || 2 * zones.iter().filter(|z| is_odd(z) && turned(z)).count() <= odd {
+        return HeadOrder::AlternatingInZone;
+    }
+    for zone in zones.iter_mut().filter(|z| z.first_cylinder % 2 == 1) {
+        zone.sectors_per_track.reverse();
+        for slip in &mut zone.slips {
+            if let Slip::Track { surface, .. } | Slip::Sector(SectorAddress { surface, .. }) = slip {
+                *surface = first.len() as u16 - 1 - *surface;
+            }
+        }
+    }
+    HeadOrder::AlternatingOnDisk
 }
 
 /// Returns the number of heads from the pattern with most tracks, if its tracks differ; a pattern
@@ -138,10 +168,10 @@ impl<'t> Zone<'t> {
         let end = (0..tracks.len()).find(|&i| tracks[i].sectors != zone.sectors[zone.surface(i)] || !lies(i));
         let end = end.unwrap_or(tracks.len());
         zone.tracks = &tracks[..end];
-        // The last track may hold fewer, unless all next cylinders do. At the drive's end the map
+        // The last track may hold fewer, unless a surface of the next cylinders does, in either order. At the drive's end the map
         // may be off by some sectors, because nothing follows that shows where a track ends.
         let is_open = |t: &Track| {
-            let again = tracks.get(end + heads).is_some_and(|next| next.sectors == t.sectors);
+            let again = tracks[end + 1..].iter().take(2 * heads).any(|next| next.sectors == t.sectors);
             t.sectors < zone.sectors[zone.surface(end)] && lies(end) && !again
         };
         zone.others = match tracks.len() - end {

@@ -14,10 +14,10 @@ use super::{Checked, Class};
 /// Ranges of a part's cylinders that have their own median: where its skews are wrong the angles
 /// of its two ends differ.
 const RANGES: u64 = 3;
-/// Sectors of a range. The median of answers that scatter by 15 us is then 4 us off.
-const SECTORS: usize = 24;
+/// Sectors of a range. The median of answers that scatter by 10 us is then 2 us off.
+const SECTORS: usize = 48;
 /// More sectors of a range that seems to be wrong.
-const AGAIN: usize = 4 * SECTORS;
+const AGAIN: usize = 3 * SECTORS;
 /// Largest median error of a range, ns.
 const MOST_OFF_NS: f64 = 15e3;
 /// On noisy drives, in standard errors of the median.

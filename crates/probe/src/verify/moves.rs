@@ -27,7 +27,7 @@ const MOST_WRONG: f64 = 0.05;
 /// variation of single ones, and what interpolation adds.
 const MARGIN_NS: (f64, f64) = (100e3, 150e3);
 /// The margin by the variation of seeks: in standard deviations, and the error of a table besides,
-/// ns.
+/// ns. The deviation of answers is added, for aims are as uncertain.
 const MARGIN_DEVIATIONS: f64 = 3.0;
 const TABLE_ERROR_NS: f64 = 30e3;
 /// Shots that decide on a pair whose first one is not as predicted: a single seek may take longer,
@@ -62,7 +62,8 @@ pub(super) fn check(
     let blocks = u64::from((profile.sector_bytes / 512).max(1));
     let on_bus = profile.electronics.bus.read_block_ps as f64 / 1e3 * blocks as f64;
     let command = o.per_request + o.read_miss.after_read + o.reselect + o.data_preparation + o.read_completion;
-    let deviations = MARGIN_DEVIATIONS * profile.noise.seek_sd.0 as f64 + TABLE_ERROR_NS;
+    let noise = pairs.off * spindle.period_ns();
+    let deviations = MARGIN_DEVIATIONS * profile.noise.seek_sd.0 as f64 + TABLE_ERROR_NS + noise;
     let mut moves = Moves {
         sampler,
         spindle,
@@ -79,6 +80,11 @@ pub(super) fn check(
         all.extend(moves.class(*class)?);
     }
     Ok(all)
+}
+
+/// Returns whether few enough pairs are wrong.
+fn is_good(wrong: u32, asked: u32) -> bool {
+    f64::from(wrong) <= MOST_WRONG * f64::from(asked)
 }
 
 /// What a shot is predicted to do.
@@ -105,26 +111,32 @@ struct Moves<'m, 's, 'g> {
 impl Moves<'_, '_, '_> {
     /// Checks a class; `None`: the drive has no such moves.
     fn class(&mut self, class: Class) -> Result<Option<Checked>, ProbeError> {
-        let count = if matches!(class, Class::Within(..)) { PART_PAIRS } else { PAIRS };
+        let is_part = matches!(class, Class::Within(..));
         let (mut asked, mut wrong) = (0, 0);
-        for _ in 0..count {
+        for i in 0..PAIRS {
+            // Among dozens of parts one may exceed the limit by chance: then it is asked further.
+            if is_part && i >= PART_PAIRS && (i == PART_PAIRS && is_good(wrong, asked) || asked == 0) {
+                break;
+            }
             let Some((a, b)) = (0..TRIES).find_map(|_| self.choose(class)) else { continue };
-            if let Some(right) = self.is_right(&a, &b)? {
+            // The number of spare cylinders between zones is uncertain: so is the distance.
+            let margin = if class == Class::ZoneEnd { MARGIN_NS.1 } else { self.margin };
+            if let Some(right) = self.is_right(&a, &b, margin)? {
                 asked += 1;
                 wrong += u32::from(!right);
             }
         }
-        let good = f64::from(wrong) <= MOST_WRONG * f64::from(asked);
+        let good = is_good(wrong, asked);
         Ok((asked > 0).then_some(Checked { class, asked, wrong, good }))
     }
 
     /// Returns whether a move is as predicted; `None`: the shots were useless.
-    fn is_right(&mut self, a: &Track, b: &Track) -> Result<Option<bool>, ProbeError> {
+    fn is_right(&mut self, a: &Track, b: &Track, margin: f64) -> Result<Option<bool>, ProbeError> {
         let (low, high) = self.takes(a, b);
         // A drive that reads ahead may complete the sector under the head before it moves.
         let stop = if self.model.reads_ahead() { self.pairs.sector(self.spindle, a) } else { 0.0 };
         let mut asked = false;
-        let shots = [(high + self.margin + stop, Predicted::Caught), (low - self.margin, Predicted::Missed)];
+        let shots = [(high + margin + stop, Predicted::Caught), (low - margin, Predicted::Missed)];
         for (aim, predicted) in shots {
             match self.happens((a, b), aim, predicted)? {
                 Some(true) => asked = true,

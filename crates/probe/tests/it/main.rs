@@ -3,6 +3,7 @@
 mod characterize;
 mod common;
 mod disksim_drives;
+mod drawn;
 mod habits;
 mod hostile;
 mod journal;

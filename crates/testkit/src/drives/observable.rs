@@ -45,7 +45,7 @@ pub fn differences(truth: &Profile, found: &Profile, seed: u64) -> Result<Vec<Di
     let options = compare::Options { seed, reads_only: true, ..compare::Options::default() };
     // A cache that never answers has neither segments nor times that a host could see.
     let hidden: &[&str] = match (answers(&truth.electronics.cache), answers(&found.electronics.cache)) {
-        (false, false) => &["a read of one sector from the cache", "cache segments"],
+        (false, false) => &["a read of one sector from the cache", "cache segments", DELAYS],
         _ => &[],
     };
     for row in compare::compare(&truth, found, &options)?.broken() {
@@ -69,6 +69,9 @@ pub fn differences(truth: &Profile, found: &Profile, seed: u64) -> Result<Vec<Di
     }
     Ok(all)
 }
+
+/// The comparison's row about what a drive reads into a segment after two reads of one track.
+const DELAYS: &str = "two reads on a track delay a queued one";
 
 /// Returns whether a cache ever answers a read: it keeps what it delivered, or reads ahead.
 fn answers(cache: &CacheSpec) -> bool {
