@@ -60,7 +60,7 @@ fuzz: ## Feed mutated inputs to each reader of files and messages, for SECONDS e
 	    --nocapture changed_inputs
 
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
-TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3
+TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3 nbdfuse:nbdfuse
 
 tools:
 	@PATH="$$PATH:/usr/sbin:/sbin"; missing=; \

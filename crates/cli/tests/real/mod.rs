@@ -17,6 +17,7 @@ mod reorganised;
 mod segments;
 mod servers;
 mod streams;
+mod test_disk;
 mod tools;
 mod verified;
 mod watching;
