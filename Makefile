@@ -4,7 +4,8 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe plot
 
-.PHONY: demo test soak planted fuzz python python-packages python-tests tools check purity width package bench reproduce
+.PHONY: demo test web web-target web-tests web-packages web-run soak planted fuzz drives python python-packages \
+    python-tests tools check purity width package deny dist check-dist bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --profile demo --locked -p headtime --no-default-features -- demo
@@ -24,6 +25,15 @@ test: tools ## Run every test
 	    $(MAKE) --no-print-directory python-tests; \
 	else \
 	    echo "skipped: the Python package's tests: no packages from PyPI (above)" >>"$$skipped"; \
+	fi && \
+	if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
+	    echo "skipped: the web page's tests: no chromium and chromedriver (Debian packages chromium, chromium-driver)" >>"$$skipped"; \
+	elif ! $(MAKE) --no-print-directory web-target; then \
+	    echo "skipped: the web page's tests: Rust has no target $(WASM) here (rustup target add $(WASM))" >>"$$skipped"; \
+	elif ! $(MAKE) --no-print-directory web-packages; then \
+	    echo "skipped: the web page's tests: no packages from PyPI (above)" >>"$$skipped"; \
+	else \
+	    $(MAKE) --no-print-directory web web-run; \
 	fi && \
 	if [ -s "$$skipped" ]; then \
 	    echo "make test: every test that ran passed; these did not run:"; sort -u "$$skipped"; \
@@ -46,6 +56,33 @@ python-tests:
 	@cd python && $(VENV)/bin/mypy && \
 	    HEADTIME=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/headtime $(VENV)/bin/python -m pytest -q
 
+# Where Cargo builds; the page is put together beside that.
+BUILT := $${CARGO_TARGET_DIR:-$(CURDIR)/target}
+WASM := wasm32-wasip1
+web: web-target ## Build the web page into target/page; open index.html there (docs/page.md)
+	@$(CARGO) build --locked --quiet --profile web --target $(WASM) -p headtime-web
+	@$(PYTHON) -B tools/web.py $(BUILT)/$(WASM)/web/headtime-web.wasm $(BUILT)/page
+
+web-target:
+	@test -d "$$(rustc --print target-libdir --target $(WASM))" || rustup target add $(WASM)
+
+WEB_VENV := $(CURDIR)/target/web-python
+web-tests: web web-packages web-run ## Build the web page and test it and the live view in headless Chromium; packages from PyPI go into target/web-python
+
+web-packages:
+	@test -x $(WEB_VENV)/bin/python || $(PYTHON) -m venv $(WEB_VENV)
+	@echo "installs web/tests/requirements.txt into target/web-python"
+	@$(WEB_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r web/tests/requirements.txt
+
+web-run:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then \
+	    $(CARGO) build --locked --quiet -p headtime && \
+	    $(WEB_VENV)/bin/python -B -m pytest -q -p no:cacheprovider web/tests && \
+	    HEADTIME=$(BUILT)/debug/headtime $(WEB_VENV)/bin/python -B crates/cli/tests/browser/live_view.py; \
+	else \
+	    echo "skipped: the web page's tests: no chromium and chromedriver here (Debian packages chromium, chromium-driver)"; \
+	fi
+
 MINUTES ?= 60
 soak: ## Simulate whole servers for MINUTES; a failure prints its seed, and HEADTIME_SEED=N runs it again
 	HEADTIME_SOAK_MINUTES=$(MINUTES) $(CARGO) test --release --locked --quiet -p headtime-serve --test whole_server -- \
@@ -59,8 +96,14 @@ fuzz: ## Feed mutated inputs to each reader of files and messages, for SECONDS e
 	HEADTIME_FUZZ_SECONDS=$(SECONDS) $(CARGO) test --release --locked --quiet -p headtime --test it -- \
 	    --nocapture changed_inputs
 
+N ?= 300
+SEED ?= 1
+drives: ## Characterise N drives drawn at random from SEED in virtual time; which are right, rejected, wrong, by class
+	$(CARGO) run --quiet --release --locked -p headtime-probe --example drives -- $(N) $(SEED)
+
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
-TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3 nbdfuse:nbdfuse
+TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3 \
+    nbdfuse:nbdfuse chromium:chromium chromedriver:chromium-driver
 
 tools:
 	@PATH="$$PATH:/usr/sbin:/sbin"; missing=; \
@@ -76,7 +119,9 @@ tools:
 	    echo "make test: tests that run these are skipped:$$missing (Debian packages; root's make test installs them)"; \
 	fi
 
-check: purity width ## Formatting, lints, purity, widths, documentation, packages
+SCRIPTS := bench/*.py bench/peers/*.py tools/licences.py tools/web.py packaging/*.py web/tests/*.py
+
+check: purity width ## Formatting, lints, purity, widths, documentation, packages, licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(CARGO) check -p headtime-disk --no-default-features --locked --quiet
@@ -85,11 +130,12 @@ check: purity width ## Formatting, lints, purity, widths, documentation, package
 	$(CARGO) check -p headtime --no-default-features --locked --quiet
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@$(MAKE) --no-print-directory package
+	@$(MAKE) --no-print-directory deny
 	@python3 tools/planted.py --check
 	@python3 tools/cycles.py
-	@python3 -B -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py bench/peers/*.py
-	@python3 -B -m doctest $$(grep -l '>>> ' bench/*.py bench/peers/*.py)
-	@echo "make check: formatting, lints, purity, widths, documentation, packages, planted faults, imports and scripts are in order"
+	@python3 -B -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' $(SCRIPTS)
+	@python3 -B -m doctest $$(grep -l '>>> ' $(SCRIPTS))
+	@echo "make check: formatting, lints, purity, widths, documentation, packages, licences, planted faults, imports and scripts are in order"
 
 # The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one
 # file alone may say `unsafe`, tests included: the one that hands buffers to the kernel.
@@ -113,6 +159,18 @@ package:
 	@said=$$($(CARGO) package --target-dir $${CARGO_TARGET_DIR:-target}/packages --locked --allow-dirty -p headtime-disk -p headtime-sched -p headtime-nbd 2>&1) || \
 	    { echo "$$said"; exit 1; }; \
 	if echo "$$said" | grep -A5 '^warning'; then exit 1; fi
+
+# Licences, versions and sources of dependencies. cargo deny takes minutes to compile, and a check has no need of a network:
+# where it is not installed, a script enforces the same rules (packaging/README.md).
+deny:
+	@if command -v cargo-deny >/dev/null; then cargo-deny --log-level error --locked check licenses bans sources; \
+	else python3 -B tools/licences.py; fi
+
+dist: ## Build the static program, its archive and Debian package, bill of materials and checksums in target/dist
+	@packaging/dist.sh
+
+check-dist: ## Check what `make dist` made: in an empty root and in a clean Debian, as root
+	@packaging/check.sh
 
 bench: ## Measure speed
 	$(CARGO) bench --workspace --locked

@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 
 /// A disk I/O scheduler with a model of the head's position
@@ -98,6 +98,10 @@ enum Cmd {
     Stream(cmd::stream::Stream),
     #[cfg(feature = "full")]
     Destage(cmd::destage::Destage),
+    #[cfg(feature = "full")]
+    Completions(cmd::completions::Completions),
+    #[cfg(feature = "full")]
+    Manual(cmd::manual::Manual),
 }
 
 impl Cmd {
@@ -216,6 +220,10 @@ fn main() -> ExitCode {
         Cmd::Stream(a) => cmd::stream::run(a),
         #[cfg(feature = "full")]
         Cmd::Destage(a) => cmd::destage::run(a),
+        #[cfg(feature = "full")]
+        Cmd::Completions(a) => cmd::completions::run(a, Cli::command()),
+        #[cfg(feature = "full")]
+        Cmd::Manual(a) => cmd::manual::run(a, Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

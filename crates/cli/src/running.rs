@@ -110,6 +110,7 @@ where
     enough_files(service.sockets())?;
     log::by_a_thread();
     let (listen, metrics) = (service.listen.clone(), service.metrics);
+    let web = service.web.as_ref().map(|at| at.address);
     let tls = service.tls.as_ref().is_some_and(|t| t.1);
     let exports: Vec<String> = service.exports.specs.iter().map(|s| s.name.clone()).collect();
     let mut server = Server::start(scheduler, device, service).map_err(Failure::input)?;
@@ -126,6 +127,9 @@ where
     say_where(&listen, server.ports(), exports.iter().map(String::as_str), tls);
     if let (Some(at), Some(port)) = (metrics, server.metrics_port()) {
         screen::note(&format!("metrics: http://{}/metrics", SocketAddr::new(at.ip(), port)));
+    }
+    if let (Some(at), Some(port)) = (web, server.web_port()) {
+        screen::note(&format!("live view: http://{}/", SocketAddr::new(at.ip(), port)));
     }
     hooks.server = Some(server.handle());
     tell_manager(Notice::Ready);

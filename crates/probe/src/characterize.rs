@@ -60,7 +60,7 @@ pub struct Found {
     /// Unexpected events of the run.
     pub surprises: Surprises,
     /// Whether the profile predicts the drive well enough to be used: 95% of random reads within
-    /// 150 us.
+    /// 150 us, and moves and angles of every class as predicted.
     pub good: bool,
 }
 
@@ -92,7 +92,7 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     told.layout(&mut sampler, laid.order, laid.sure);
     let built = Geometry::new(&spec).map_err(|e| unfit(e.to_string()))?;
     if built.capacity() != sampler.sectors() {
-        return Err(unfit(format!("{} sectors", built.capacity())));
+        return Err(unfit(format!("{} sectors instead of {}", built.capacity(), sampler.sectors())));
     }
     let distances = seeks::distances(seeks::longest(&built));
     let seeks = seeks::measure(&mut sampler, &mut spindle, &built, &distances)?;
@@ -128,7 +128,7 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         told.writes(&mut sampler, &writes);
         take(&mut profile, &writes, sampler.depth());
     }
-    let (good, late) = held_against(&mut sampler, &mut told, &profile, options.verified_by)?;
+    let (good, late) = held_against(&mut sampler, &mut spindle, &mut told, (&profile, options.verified_by))?;
     profile.known.late = Some(late);
     if options.settling > 0 {
         let lost = settling::provoke(&mut sampler, &spindle, &seeks, overheads.read_miss.time, options.settling)?;
@@ -140,7 +140,7 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     Ok(Found { profile, findings: told.0, surprises: sampler.surprises().clone(), good })
 }
 
-/// Verifies an older profile against the drive, which takes about a minute.
+/// Verifies an older profile against the drive, which takes a few minutes.
 ///
 /// # Errors
 /// As [`characterize`]; or the profile is another drive's.
@@ -156,18 +156,19 @@ pub fn recheck(
     }
     let mut told = Findings::default();
     sampler.find_cache()?;
-    let (good, _) = held_against(&mut sampler, &mut told, old, options.verified_by)?;
+    let mut spindle = Spindle::find(&mut sampler)?;
+    let (good, _) = held_against(&mut sampler, &mut spindle, &mut told, (old, options.verified_by))?;
     Ok(Found { profile: old.clone(), findings: told.0, surprises: sampler.surprises().clone(), good })
 }
 
 /// Returns whether a profile predicts the drive.
 fn held_against(
     sampler: &mut Sampler,
+    spindle: &mut Spindle,
     told: &mut Findings,
-    profile: &Profile,
-    reads: usize,
+    (profile, reads): (&Profile, usize),
 ) -> Result<(bool, Late), ProbeError> {
-    let verdict = verify(sampler, profile, reads).map_err(|e| match e {
+    let verdict = verify(sampler, spindle, profile, reads).map_err(|e| match e {
         VerifyError::Probe(e) => e,
         other => unfit(other.to_string()),
     })?;

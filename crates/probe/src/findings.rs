@@ -14,6 +14,9 @@ use crate::verify::Verdict;
 use crate::watch::Finding;
 use crate::writes::Writes;
 
+/// Classes that a finding names if more are not as predicted.
+const NAMED_CLASSES: usize = 8;
+
 /// Collects findings and notifies the watcher.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(pub Vec<Finding>);
@@ -143,7 +146,19 @@ impl Findings {
     pub(crate) fn verdict(&mut self, sampler: &mut Sampler, v: &Verdict) {
         let (tight, loose) = (100.0 * v.within_50us, 100.0 * v.within_150us);
         let value = format!("{tight:.1}% of {} random reads within 50 us, {loose:.1}% within 150", v.reads);
-        let sure = if v.good { "good".into() } else { format!("not good enough; look at: {:?}", v.look_at) };
+        let sure = if v.good { "good".into() } else { format!("not good enough; look at: {}", v.look_at) };
         self.record(sampler, "verified", value, "reads predicted with this profile", sure);
+        let asked: u32 = v.classes.iter().map(|c| c.asked).sum();
+        let failed: Vec<String> = v.classes.iter().filter(|c| !c.good).map(|c| c.to_string()).collect();
+        let value = format!("{} of {} classes as predicted", v.classes.len() - failed.len(), v.classes.len());
+        let sure = match &failed[..] {
+            [] if v.classes.is_empty() => "not compared: random reads are not as predicted".into(),
+            [] => format!("{asked} moves and sectors"),
+            some if some.len() <= NAMED_CLASSES => format!("not {}", some.join(", ")),
+            some => {
+                format!("not {}, and {} others", some[..NAMED_CLASSES].join(", "), some.len() - NAMED_CLASSES)
+            }
+        };
+        self.record(sampler, "moves and angles", value, "reads aimed to be just caught or just missed", sure);
     }
 }

@@ -23,6 +23,7 @@ use crate::note::Note;
 use crate::record::Header;
 use crate::server::{CAPACITY, CAPACITY_FOR_LAYOUTS, Caches, ControlAt, Service};
 use crate::streams::{self, Grounds};
+use crate::web::{Token, TokenError, WebAt};
 
 /// The fewest commands at the drive that hide its overheads, and leave it no choice of order.
 const HIDES_OVERHEADS: u32 = 2;
@@ -40,6 +41,9 @@ pub enum AssemblyError {
     /// A file of TLS is missing or wrong.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The token of the live view cannot be used.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// A stream of the configuration is not admitted beside those before it.
     #[error("export \"{export}\", stream: {why}")]
     Stream {
@@ -109,6 +113,7 @@ pub struct Assembly {
     guarantees: Option<Guarantees>,
     core: CoreConfig,
     tls: Option<(TlsAcceptor, bool)>,
+    token: Option<Token>,
     disk_id: String,
 }
 
@@ -155,6 +160,7 @@ impl Assembly {
             Some((files, required)) => Some((tls::acceptor(&files)?, required)),
             None => None,
         };
+        let token = config.listen.web_token.as_deref().map(Token::read).transpose()?;
         let (guarantees, disk_id) = (None, String::new());
         Ok(Assembly {
             config,
@@ -169,6 +175,7 @@ impl Assembly {
             guarantees,
             core,
             tls,
+            token,
             disk_id,
         })
     }
@@ -251,7 +258,8 @@ impl Assembly {
     pub fn sockets(&self) -> Sockets {
         let listen = &self.config.listen;
         let (control, metrics) = (listen.control.is_some(), self.config.metrics_address().is_some());
-        Sockets { nbd: self.config.addresses().len(), clients: listen.clients, control, metrics }
+        let web = self.config.web_address().is_some();
+        Sockets { nbd: self.config.addresses().len(), clients: listen.clients, control, metrics, web }
     }
 
     /// Returns the header of a recording of requests.
@@ -333,6 +341,14 @@ impl Assembly {
         service.caches = Caches { exports: self.caches.clone(), fills };
         service.layouts = self.areas.clone();
         service.metrics = self.config.metrics_address();
+        service.web = self.config.web_address().map(|address| WebAt {
+            address,
+            token: self.token.clone(),
+            disk: self.profile.title.clone(),
+            fills,
+            geometry: Arc::new(self.model.geometry.clone()),
+            revolution: self.model.mechanics.rotation.period(),
+        });
         service.control = self.config.listen.control.clone().map(|path| ControlAt {
             path,
             disk: self.profile.title.clone(),

@@ -92,6 +92,11 @@ pub struct Listen {
     pub control: Option<PathBuf>,
     /// Metrics for Prometheus over HTTP: a loopback address.
     metrics: Option<String>,
+    /// The live view over HTTP: a loopback address.
+    web: Option<String>,
+    /// The file with the token that changes made in the live view need; without it none can be
+    /// made.
+    pub web_token: Option<PathBuf>,
     /// NBD clients at a time, on each socket.
     #[serde(default = "sixty_four")]
     pub clients: usize,
@@ -171,6 +176,16 @@ fn is_any_port(address: &Address) -> bool {
     matches!(address, Address::Tcp(host) if host.ends_with(":0"))
 }
 
+/// What an address of pages must be.
+const LOOPBACK: &str = "HOST:PORT with a loopback address: anyone who reaches it can read what it shows \
+    (docs/security.md)";
+
+fn loopback(text: &Option<String>) -> Result<Option<SocketAddr>, String> {
+    let Some(text) = text else { return Ok(None) };
+    let address = text.parse::<SocketAddr>().ok().filter(|a| a.ip().is_loopback());
+    address.map(Some).ok_or_else(|| format!("{text:?}"))
+}
+
 impl Config {
     /// Reads the text of `file`. Relative paths are relative to its directory.
     pub fn read(text: &str, file: &Path) -> Result<Config, ConfigError> {
@@ -186,6 +201,7 @@ impl Config {
         paths.extend(config.disk.backing.as_mut());
         paths.extend(config.disk.device.as_mut());
         paths.extend(config.listen.control.as_mut());
+        paths.extend(config.listen.web_token.as_mut());
         if let Some(tls) = &mut config.listen.tls {
             paths.extend([&mut tls.certificate, &mut tls.key]);
             paths.extend(tls.clients.as_mut());
@@ -282,7 +298,13 @@ impl Config {
             return Err(wrong("listen", "each address once, in nbd and control together", format!("{address} twice")));
         }
         config.nbd(&folder).map_err(|(found, why)| wrong("listen.nbd", &why, found))?;
-        config.metrics().map_err(|found| wrong("listen.metrics", "HOST:PORT with a loopback address", found))?;
+        let listen = &config.listen;
+        for (key, text) in [("listen.metrics", &listen.metrics), ("listen.web", &listen.web)] {
+            loopback(text).map_err(|found| wrong(key, LOOPBACK, found))?;
+        }
+        if listen.web_token.is_some() && listen.web.is_none() {
+            return Err(wrong("listen.web-token", "listen.web beside it", "none".into()));
+        }
         config.listen.nbd = config.nbd(&folder).unwrap_or_default().iter().map(Address::to_string).collect();
         Ok(config)
     }
@@ -313,13 +335,12 @@ impl Config {
 
     /// Returns the address of the metrics endpoint.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.metrics().expect("checked when it was read")
+        loopback(&self.listen.metrics).expect("checked when it was read")
     }
 
-    fn metrics(&self) -> Result<Option<SocketAddr>, String> {
-        let Some(text) = &self.listen.metrics else { return Ok(None) };
-        let address = text.parse::<SocketAddr>().ok().filter(|a| a.ip().is_loopback());
-        address.map(Some).ok_or_else(|| format!("\"{text}\""))
+    /// Returns the address of the live view.
+    pub fn web_address(&self) -> Option<SocketAddr> {
+        loopback(&self.listen.web).expect("checked when it was read")
     }
 
     /// Returns the sections that differ, ignoring what may change while exports are served: their

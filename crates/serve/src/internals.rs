@@ -63,8 +63,8 @@ pub mod engine {
     }
 }
 
-pub mod metrics {
-    pub use crate::metrics::{MAX_ANSWERED, MAX_CONNECTIONS};
+pub mod loopback {
+    pub use crate::loopback::{MAX_ANSWERED, MAX_CONNECTIONS};
 }
 
 pub mod net {

@@ -13,7 +13,8 @@
 //! * [`control`]: the control interface; [`apps`]: the background applications, which are its
 //!   clients
 //! * [`streams`]: exports with guarantees
-//! * [`metrics`]: the metrics endpoint for Prometheus
+//! * [`metrics`]: the metrics endpoint for Prometheus; [`web`]: the live view for browsers;
+//!   [`loopback`]: the HTTP of both
 //! * [`note`]: log lines for the operator of a server
 //! * [`plain`]: text from clients and servers, made safe to print
 //! * [`private`]: files that other users cannot read
@@ -41,6 +42,7 @@ pub mod device;
 pub mod engine;
 pub mod faults;
 pub mod layout;
+mod loopback;
 mod metrics;
 pub mod net;
 pub mod note;
@@ -51,6 +53,7 @@ mod ring;
 pub mod server;
 pub mod streams;
 pub mod timed;
+pub mod web;
 
 #[doc(hidden)]
 pub mod internals;

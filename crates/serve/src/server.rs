@@ -17,6 +17,7 @@ use tokio::task::JoinHandle as Task;
 use tokio_rustls::TlsAcceptor;
 
 use crate::clock::Clock;
+use crate::control;
 use crate::destage::driver::Left;
 pub use crate::destage::inside::Caches;
 use crate::destage::inside::{MAX_CACHED, Working};
@@ -27,7 +28,7 @@ use crate::engine::pieces::MAX_PIECES;
 use crate::engine::snapshot::Snapshot;
 use crate::engine::{End, Engine};
 use crate::layout::{Area, LayoutError, UNIT_BYTES};
-use crate::net::address::{Address, ListenError};
+use crate::net::address::{Address, ListenError, Listening};
 use crate::net::budget::{Budget, MAX_REQUESTS};
 use crate::net::connection::Shared;
 use crate::net::descriptors::Sockets;
@@ -36,10 +37,12 @@ use crate::net::listener::accept;
 use crate::note::{About, Note};
 use crate::record::{NewRecording, Recorder, Recording};
 use crate::streams::{Grounds, Live};
-use crate::{control, metrics};
+use crate::web::WebAt;
 use control::layouts::Layouts;
+use pages::Pages;
 
 mod handle;
+mod pages;
 mod watching;
 
 pub use handle::Handle;
@@ -89,6 +92,8 @@ pub struct Service {
     pub new_maps: Vec<u32>,
     /// The address of the metrics endpoint, a loopback address; `None` if there is none.
     pub metrics: Option<SocketAddr>,
+    /// The live view; `None` if there is none.
+    pub web: Option<WebAt>,
     /// The drive's figures for the guarantees of streams; `None` if there are no streams.
     pub streams: Option<Arc<Disk>>,
     /// The basis of these guarantees.
@@ -131,6 +136,7 @@ impl Service {
             layouts: Vec::new(),
             new_maps: Vec::new(),
             metrics: None,
+            web: None,
             streams: None,
             grounds: Arc::default(),
             record: None,
@@ -140,8 +146,8 @@ impl Service {
 
     /// Returns the listening sockets.
     pub fn sockets(&self) -> Sockets {
-        let (control, metrics) = (self.control.is_some(), self.metrics.is_some());
-        Sockets { nbd: self.listen.len(), clients: self.clients, control, metrics }
+        let (control, metrics, web) = (self.control.is_some(), self.metrics.is_some(), self.web.is_some());
+        Sockets { nbd: self.listen.len(), clients: self.clients, control, metrics, web }
     }
 }
 
@@ -184,7 +190,8 @@ pub struct Server {
     end: watch::Sender<bool>,
     listeners: Vec<Task<()>>,
     ports: Vec<u16>,
-    metrics_port: Option<u16>,
+    /// The ports of the metrics and of the live view.
+    page_ports: (Option<u16>, Option<u16>),
     streams: Option<Live>,
     recording: Option<Recording>,
     caches: Working,
@@ -206,6 +213,14 @@ fn threads(name: &str, nice: i32) -> Result<Runtime, ServeError> {
     built.map_err(|e| ServeError::System("threads for clients", e))
 }
 
+/// Listens with threads of its own, so that the clients of one socket do not delay those of
+/// another.
+fn on_own_threads(name: &str, nice: i32, address: &Address) -> Result<(Runtime, Listening), ServeError> {
+    let own = threads(name, nice)?;
+    let listening = own.block_on(address.listen())?;
+    Ok((own, listening))
+}
+
 impl Server {
     /// Starts the engine and listens.
     pub fn start<S, D>(scheduler: S, device: D, service: Service) -> Result<Server, ServeError>
@@ -220,20 +235,12 @@ impl Server {
 
     fn begin(service: Service, run: Run) -> Result<Server, ServeError> {
         let runtime = threads("headtime-own", 0)?;
-        // Each socket has its own threads, so that the clients of one do not delay those of
-        // another.
-        let on_own_threads = |name, nice, address: &Address| {
-            let own = threads(name, nice)?;
-            let listening = own.block_on(address.listen())?;
-            Ok::<_, ServeError>((own, listening))
-        };
         let listening = service.listen.iter().map(|address| on_own_threads("headtime-net", 0, address));
         let listening = listening.collect::<Result<Vec<_>, _>>()?;
         let control = service.control.as_ref().map(|at| Address::Unix(at.path.clone()));
         let control = control.map(|address| on_own_threads("headtime-ctrl", BACKGROUND_NICE, &address)).transpose()?;
-        let metrics = service.metrics.map(|at| Address::Tcp(at.to_string()));
-        let metrics = metrics.map(|address| on_own_threads("headtime-metr", BACKGROUND_NICE, &address)).transpose()?;
-        let metrics_port = metrics.as_ref().and_then(|(_, l)| l.port());
+        let pages = Pages::listen(&service)?;
+        let page_ports = pages.ports();
         let (outbox, inbox) =
             inbox(MAX_REQUESTS + MAX_CACHED + MAX_OWN, MAX_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
         let recording = service.record.map(|new| new.begin(Arc::clone(&service.note))).transpose();
@@ -302,13 +309,7 @@ impl Server {
             live.beside_caches(interface.cached.clone())
         });
         runtime.spawn(watching::watch(outbox.clone(), service.note.clone()));
-        let mut threads = Vec::new();
-        if let Some((own, listening)) = metrics {
-            let (exports, engine, names) = (shared.exports.clone(), outbox.of_interface(), Arc::clone(&names));
-            let source = metrics::Source { exports, engine, names, cached: interface.cached.clone() };
-            own.spawn(metrics::serve(source, listening, ends.clone()));
-            threads.push(own);
-        }
+        let mut threads = pages.serve(&interface, &ends);
         if let Some((own, listening)) = control {
             let interface = control::service::Service { streams: streams.clone(), ..interface };
             let (mut ends, note) = (ends.clone(), service.note.clone());
@@ -344,7 +345,7 @@ impl Server {
             end,
             listeners,
             ports,
-            metrics_port,
+            page_ports,
             streams,
             recording,
             caches,
@@ -375,7 +376,12 @@ impl Server {
 
     /// Returns the port of the metrics endpoint.
     pub fn metrics_port(&self) -> Option<u16> {
-        self.metrics_port
+        self.page_ports.0
+    }
+
+    /// Returns the port of the live view.
+    pub fn web_port(&self) -> Option<u16> {
+        self.page_ports.1
     }
 
     /// Returns the current counters.

@@ -6,6 +6,7 @@ pub mod das;
 pub mod das_admission;
 pub mod das_demand;
 pub mod das_rig;
+pub mod drives;
 pub mod fair;
 pub mod gap;
 pub mod gap_exhaustive;

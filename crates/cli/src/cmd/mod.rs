@@ -9,6 +9,8 @@ pub mod backup;
 #[cfg(feature = "full")]
 pub mod characterize;
 #[cfg(feature = "full")]
+pub mod completions;
+#[cfg(feature = "full")]
 pub mod copy;
 pub mod demo;
 #[cfg(feature = "full")]
@@ -21,6 +23,8 @@ pub mod fault;
 pub mod fleet;
 #[cfg(feature = "full")]
 pub mod load;
+#[cfg(feature = "full")]
+pub mod manual;
 #[cfg(feature = "full")]
 pub mod profiles;
 #[cfg(feature = "full")]

@@ -6,8 +6,11 @@ mod common;
 mod documents;
 mod guarantees;
 mod inputs;
+mod manual;
 mod output;
 mod profiles_compare;
 mod qualities;
 mod studies;
+#[path = "../../../host/tests/support/mod.rs"]
+mod support;
 mod usage;

@@ -125,6 +125,15 @@ fn figures_for_other_schedulers() {
     assert!(seastar.contains("read_iops: ") && seastar.contains("write_bandwidth: "), "{seastar}");
 }
 
+/// What the drive's own cache takes in at first is no rate that lasts: bandwidth of writes is that
+/// of the media, as with reads.
+#[test]
+fn exported_writes_are_those_behind_a_full_cache() {
+    let r = headtime(&["profiles", "export", "nearline-20tb", "--for", "seastar", "--json"]).json();
+    let [read, write] = ["read_bandwidth", "write_bandwidth"].map(|key| r[key].as_f64().unwrap());
+    assert!((0.7..1.1).contains(&(write / read)), "{r}");
+}
+
 #[test]
 fn fleets_are_studied_and_wrong_studies_refused() {
     let there = Scratch::new("fleet");

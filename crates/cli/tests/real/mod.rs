@@ -9,6 +9,7 @@ mod crash;
 mod devices;
 mod kills_clients;
 mod kills_destage;
+mod live_view;
 mod nbd_client;
 mod power;
 mod rates;

@@ -105,7 +105,7 @@ fn sweeps(rows: &[Row], how: Groups, same: f64) -> Vec<Sweep> {
         let mut front = 0;
         if !continues {
             // Skipped tracks are the last tracks of the previous sweep, then the first of this one.
-            let behind = skipped.min(full - tracks);
+            let behind = skipped.min(full.saturating_sub(tracks));
             front = skipped - behind;
             tracks += behind;
             if let Some(part) = sweeps.last_mut().and_then(|sweep| sweep.last_mut()) {
@@ -356,7 +356,7 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec
         track += row.tracks;
     }
     bad.extend((track..placed.front + part.tracks).map(whole));
-    let empty = (to - from + 1 - placed.front - part.tracks) * spt + lost;
+    let empty = (to + 1 - from).saturating_sub(placed.front + part.tracks) * spt + lost;
     let lie = Lie { angle, skew, joint: usual.joint };
     let whole = zone(Some(placed.surface), cylinders, vec![part.spt], lie, empty);
     ZoneSpec { slips: bad, reserved_sectors: placed.front * spt, ..whole }

@@ -8,6 +8,7 @@
 //! rejected; the fallback is plain track order ([`flat`]).
 
 pub mod flat;
+mod front;
 mod gaps;
 mod groups;
 mod heads;
@@ -84,10 +85,13 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
     }
     let slips = Slips::find(&mut tracer, &rows)?;
     let same = tracer.same();
+    let hidden = front::complete(&mut rows, same);
+    let slips = slips.moved(hidden);
     // Bad sectors do not split tracks that follow each other with one skew.
-    let unit = units::repeated(&units::over_slips(&rows, same), same);
+    let unit = units::repeated(&units::over_slips(&rows, None, same), same);
     skips::mark(&mut rows, unit, same);
-    let flat = flat::geometry(&rows);
+    let mut flat = flat::geometry(&rows);
+    front::reserve(&mut flat, hidden);
     let built = Geometry::new(&flat).map_err(|e| ProbeError::NoDisk {
         what: "tracks as they were found",
         expected: "a disk's".into(),
@@ -95,13 +99,24 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
     })?;
     let pairs = Pairs::new(sampler, spindle, &built)?;
     let slipped = slips.tracks();
-    let (order, sure) = surfaces::find(sampler, spindle, &pairs, (&rows, unit), same)?;
+    let (mut order, mut sure) = surfaces::find(sampler, spindle, &pairs, (&rows, unit), same)?;
+    if unit.is_none() && matches!(order, Some(Order::Heads { surfaces: 1, .. })) {
+        // One surface, or sweeps whose ends only distances show.
+        if let Some(sweeps) = surfaces::hidden_sweeps(sampler, spindle, &pairs, &rows)? {
+            let divided = units::divided(&rows, sweeps);
+            let found = surfaces::find(sampler, spindle, &pairs, (&divided, Some(sweeps.tracks)), same)?;
+            if found.0.is_some() {
+                (rows, (order, sure)) = (divided, found);
+            }
+        }
+    }
     let spec = match order {
         Some(Order::Heads { surfaces, order }) => Some(heads::geometry(&rows, &slips, surfaces, order, same)),
         Some(Order::Groups(groups)) => groups::geometry(&rows, &slips, groups, same),
         None => None,
     };
-    match spec.filter(|s| fits(s, &rows, same)) {
+    let fitting = spec.filter(|s| fits(s, &rows, same)).and_then(|mut s| front::reserve(&mut s, hidden).then_some(s));
+    match fitting {
         Some(mut spec) => {
             let mut tracer = Tracer { sampler, spindle };
             polish::polish(&mut tracer, &mut spec)?;

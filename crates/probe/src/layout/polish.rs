@@ -14,7 +14,7 @@ use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Skew, ZoneSpec
 
 use super::turn;
 use crate::error::ProbeError;
-use crate::fit::{Fit, fit};
+use crate::fit::fit;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 
@@ -28,6 +28,8 @@ const MIN_ZONE_SAMPLES: usize = 6;
 const MAX_ZONE_SAMPLES: usize = 16;
 /// An answer off by more, ns, has another cause.
 const OUTLIER_NS: f64 = 60e3;
+/// Zones whose median error is the platter's, rather than theirs.
+const MANY_ZONES: usize = 6;
 /// A rule is rejected at this many standard errors.
 const ERRORS: f64 = 4.0;
 /// Largest error of a skew, in sectors, at which whole sectors can be recognised.
@@ -49,19 +51,21 @@ struct Fitted {
 pub(super) fn polish(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Result<(), ProbeError> {
     tracer.sampler.stage("skews");
     let Ok(built) = Geometry::new(spec) else { return Ok(()) };
+    let is_large = |z: &ZoneSpec| {
+        let cylinders = u64::from(z.last_cylinder - z.first_cylinder + 1);
+        let sectors = u64::from(z.sectors_per_track[0]) * cylinders * u64::from(spec.surfaces);
+        z.surface.is_none() && sectors * PART >= built.capacity()
+    };
+    let large: Vec<usize> = (0..spec.zones.len()).filter(|i| is_large(&spec.zones[*i])).collect();
+    let points = look(tracer, &built, spec, &large)?;
     let mut fitted: Vec<Fitted> = Vec::new();
-    for i in 0..spec.zones.len() {
-        tracer.sampler.share(i as f64 / spec.zones.len() as f64);
-        let z = &spec.zones[i];
-        let sectors = u64::from(z.sectors_per_track[0])
-            * u64::from(z.last_cylinder - z.first_cylinder + 1)
-            * u64::from(spec.surfaces);
-        if z.surface.is_some() || sectors * PART < built.capacity() {
+    for (i, points) in large.into_iter().zip(points) {
+        if points.len() < SECTORS_PER_ZONE as usize {
             continue;
         }
-        let Some(f) = look(tracer, &built, spec, i)? else { continue };
-        let alike = z.track_skew == z.cylinder_skew;
+        let f = fit(&points);
         let z = &mut spec.zones[i];
+        let alike = z.track_skew == z.cylinder_skew;
         let own = |s: Skew| s.angle(z.sectors_per_track[0]).turns();
         let (within, across) = (own(z.track_skew), own(z.cylinder_skew));
         let sectors = f64::from(z.sectors_per_track[0]);
@@ -119,27 +123,49 @@ fn off_by(tracer: &mut Tracer, built: &Geometry, lbn: u64) -> Result<Option<f64>
     Ok((off.abs() * tracer.spindle.period_ns() < far).then_some(off))
 }
 
-/// Fits the errors of a zone's start and of its two skews.
-fn look(tracer: &mut Tracer, built: &Geometry, spec: &GeometrySpec, i: usize) -> Result<Option<Fit>, ProbeError> {
-    let z = &spec.zones[i];
-    let mut points: Vec<([f64; 3], f64)> = Vec::new();
-    for _ in 0..4 * SECTORS_PER_ZONE {
-        let place = place(tracer, spec, z);
-        let sector = tracer.sampler.below(u64::from(z.sectors_per_track[0])) as u32;
-        let address = SectorAddress { cylinder: place.cylinder, surface: place.surface, sector };
-        let Some(lbn) = built.lbn_at(address) else { continue };
-        if let Some(off) = off_by(tracer, built, lbn)? {
-            let x = match z.track_skew == z.cylinder_skew {
-                true => [1.0, place.within + place.across, 0.0],
-                false => [1.0, place.within, place.across],
-            };
-            points.push((x, off));
+/// Tracks of a zone with the errors of their sectors' angles.
+type Points = Vec<([f64; 3], f64)>;
+
+/// Measures sectors of each zone, in rounds of one sector of each. The platter's angle at any time
+/// is known to several microseconds from the last reads of the reference; over a zone measured at
+/// once that error would be all of its sectors'. In rounds it averages out, and with many zones a
+/// round's median shows it.
+fn look(
+    tracer: &mut Tracer,
+    built: &Geometry,
+    spec: &GeometrySpec,
+    zones: &[usize],
+) -> Result<Vec<Points>, ProbeError> {
+    let mut all: Vec<Points> = vec![Vec::new(); zones.len()];
+    for tried in 0..2 * SECTORS_PER_ZONE {
+        tracer.sampler.share(f64::from(tried) / f64::from(SECTORS_PER_ZONE));
+        let mut round: Vec<(usize, [f64; 3], f64)> = Vec::with_capacity(zones.len());
+        for (n, &i) in zones.iter().enumerate() {
+            let z = &spec.zones[i];
+            if all[n].len() == SECTORS_PER_ZONE as usize {
+                continue;
+            }
+            let place = place(tracer, spec, z);
+            let sector = tracer.sampler.below(u64::from(z.sectors_per_track[0])) as u32;
+            let address = SectorAddress { cylinder: place.cylinder, surface: place.surface, sector };
+            let Some(lbn) = built.lbn_at(address) else { continue };
+            if let Some(off) = off_by(tracer, built, lbn)? {
+                let x = match z.track_skew == z.cylinder_skew {
+                    true => [1.0, place.within + place.across, 0.0],
+                    false => [1.0, place.within, place.across],
+                };
+                round.push((n, x, off));
+            }
         }
-        if points.len() == SECTORS_PER_ZONE as usize {
-            return Ok(Some(fit(&points)));
+        if round.is_empty() {
+            break;
         }
+        let mut errors: Vec<f64> = round.iter().map(|r| r.2).collect();
+        errors.sort_unstable_by(f64::total_cmp);
+        let common = if errors.len() < MANY_ZONES { 0.0 } else { errors[errors.len() / 2] };
+        round.into_iter().for_each(|(n, x, off)| all[n].push((x, off - common)));
     }
-    Ok(None)
+    Ok(all)
 }
 
 /// A track, and the number of steps of each kind from its zone's first.

@@ -57,6 +57,11 @@ impl Slips {
         self.0.get(&row.first)
     }
 
+    /// The same where all tracks begin this many sectors later.
+    pub(super) fn moved(self, by: u32) -> Slips {
+        Slips(self.0.into_iter().map(|(first, bad)| (first + u64::from(by), bad)).collect())
+    }
+
     /// Number of tracks with bad sectors.
     pub fn tracks(&self) -> usize {
         self.0.len()

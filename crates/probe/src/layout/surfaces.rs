@@ -17,7 +17,9 @@ use crate::pairs::{Pairs, When};
 use crate::sampler::Sampler;
 use crate::spindle::Spindle;
 
+mod distances;
 mod serpentine;
+pub(super) mod sharp;
 
 pub use serpentine::Groups;
 
@@ -65,7 +67,7 @@ pub(super) fn find(
     same: f64,
 ) -> Result<(Option<Order>, String), ProbeError> {
     sampler.stage("surfaces");
-    let rows = &over_slips(rows, same)[..];
+    let rows = &over_slips(rows, unit, same)[..];
     let mut begins = Vec::with_capacity(rows.len());
     let mut track = 0;
     for row in rows {
@@ -78,6 +80,20 @@ pub(super) fn find(
         Some(n) => ways.groups(rows, n),
         None => ways.heads_alike(rows),
     }
+}
+
+/// Finds the sweeps of a drive whose angles do not show them, because all skews are alike.
+///
+/// # Errors
+/// As [`Sampler::run`].
+pub(super) fn hidden_sweeps(
+    sampler: &mut Sampler,
+    spindle: &mut Spindle,
+    pairs: &Pairs,
+    rows: &[Row],
+) -> Result<Option<sharp::Sweeps>, ProbeError> {
+    let tracks = rows.iter().map(|r| r.tracks).sum();
+    Ways { sampler, spindle, pairs, begins: Vec::new() }.sharp_sweeps(tracks)
 }
 
 /// A row long enough for tracks at any requested distance.

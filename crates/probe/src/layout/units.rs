@@ -2,18 +2,20 @@
 
 use super::rows::Row;
 use super::slips::MAX_MISSING_SECTORS;
+use super::surfaces::sharp::Sweeps;
 use crate::spindle::{apart, fraction};
 
 /// Upper bound of surfaces.
 pub(super) const MOST_SURFACES: u64 = 40;
 
-/// Joins rows that continue after a track with bad sectors.
-pub(super) fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
+/// Joins rows that continue after a track with bad sectors, up to the tracks of a unit if known.
+pub(super) fn over_slips(rows: &[Row], unit: Option<u64>, same: f64) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::with_capacity(rows.len());
     for row in rows {
         if let Some(last) = all.last_mut()
             && last.spt == row.spt
             && row.skipped == 0
+            && unit.is_none_or(|n| last.tracks + row.tracks <= n)
             && let Some(skew) = [last.skew, row.skew].into_iter().find(|s| *s > 0.0)
         {
             let sector = f64::from(last.missing().max(row.missing()).min(MAX_MISSING_SECTORS)) / f64::from(row.spt);
@@ -34,6 +36,29 @@ pub(super) fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
             }
         }
         all.push(*row);
+    }
+    all
+}
+
+/// Divides rows where sweeps end that their angles do not show.
+pub(super) fn divided(rows: &[Row], sweeps: Sweeps) -> Vec<Row> {
+    let mut all = Vec::with_capacity(rows.len());
+    let mut left = sweeps.first;
+    for row in rows {
+        let mut done = 0;
+        while done < row.tracks {
+            let tracks = left.min(row.tracks - done);
+            let first = row.first + done * u64::from(row.sectors);
+            let skipped = if done == 0 { row.skipped } else { 0 };
+            all.push(Row { first, tracks, angle: row.begins(done), skipped, ..*row });
+            (done, left) = (done + tracks, left - tracks);
+            if left == 0 {
+                left = sweeps.tracks;
+            }
+        }
+    }
+    if let Some(first) = all.first_mut() {
+        first.skipped = sweeps.tracks - sweeps.first;
     }
     all
 }

@@ -88,7 +88,7 @@ fn nothing_panics_on_what_a_device_answers() {
             let over = overheads::measure(&mut sampler, &mut spindle, &geometry, &table);
             let habits = habits::measure(&mut sampler, &mut spindle, &geometry, &table);
             let cache = habits::write_cache(&mut sampler, (0, u64::MAX));
-            let verdict = verify::verify(&mut sampler, &profile, 300);
+            let verdict = verify::verify(&mut sampler, &mut spindle, &profile, 300);
             println!(
                 "{into:?} {later}: {} {} {} {} {cache:?}",
                 laid.is_ok(),

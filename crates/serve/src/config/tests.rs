@@ -116,6 +116,13 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(wrong("weight = 300", "weight = 0").contains("expected 1 to 1000, found 0"));
     assert!(wrong("unix:nbd.sock", "nbd.sock").contains("expected unix:PATH"));
     assert!(wrong("control =", "metrics = \"0.0.0.0:1\"\ncontrol =").contains("loopback"));
+    for open in ["0.0.0.0:1", "192.0.2.7:80", "[::]:1", "localhost:1", "127.0.0.1", ":1"] {
+        let e = wrong("control =", &format!("web = \"{open}\"\ncontrol ="));
+        assert!(e.contains("listen.web: expected HOST:PORT with a loopback address"), "{e}");
+        assert!(e.contains("docs/security.md") && e.ends_with(&format!("found \"{open}\"")), "{e}");
+    }
+    let e = wrong("control =", "web-token = \"token\"\ncontrol =");
+    assert!(e.ends_with("listen.web-token: expected listen.web beside it, found none"), "{e}");
     assert!(wrong("[disk]", "[disk").contains("serve.toml:2:"));
     assert!(wrong("control.sock", "nbd.sock").contains("each address once"));
     let escape = wrong("name = \"a\"", "name = \"a\\u001b[31m\"");

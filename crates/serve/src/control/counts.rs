@@ -19,7 +19,16 @@ pub(crate) async fn take(
     sessions: &Mutex<BTreeMap<u32, String>>,
     cached: &Cached,
 ) -> Result<v1::Snapshot, SendError> {
-    let mut all = engine.snapshot().await?;
+    Ok(complete(engine.snapshot().await?, exports, sessions, cached))
+}
+
+/// Returns a snapshot as a message, with what the engine does not know.
+pub(crate) fn complete(
+    mut all: Snapshot,
+    exports: &Exports,
+    sessions: &Mutex<BTreeMap<u32, String>>,
+    cached: &Cached,
+) -> v1::Snapshot {
     // The engine knows an export with a cache only after the cache's first request.
     cached.exports().for_each(|owner| _ = all.owners.entry(owner).or_default());
     let settings = exports.settings();
@@ -40,7 +49,7 @@ pub(crate) async fn take(
     }
     // A cache suspends its own session until its blocks are worth a gap.
     message.sessions.iter_mut().filter(|s| cached.owns(SessionId(s.session))).for_each(|s| s.suspended = false);
-    Ok(message)
+    message
 }
 
 fn spread(s: &Spread) -> v1::Spread {

@@ -47,7 +47,7 @@ pub struct Setup {
 impl Setup {
     /// Returns the listening sockets.
     pub fn sockets(&self) -> Sockets {
-        Sockets { nbd: self.listen.len(), clients: MAX_CLIENTS, control: false, metrics: false }
+        Sockets { nbd: self.listen.len(), clients: MAX_CLIENTS, control: false, metrics: false, web: false }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The engine's counters, for `headtime top`, the metrics and the summary at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hdrhistogram::Histogram;
 use headtime_disk::{Command, Dur, Kind, Time};
@@ -8,7 +8,7 @@ use headtime_sched::{Finished, Overdue, Scheduler};
 
 use super::limited::Limited;
 use super::messages::Submission;
-use super::snapshot::{HeadTime, Owned, Snapshot, Spread};
+use super::snapshot::{HeadTime, Owned, RecentCommand, Snapshot, Spread};
 use crate::device::Done;
 
 /// A histogram with two significant digits from 1 us to an hour, in 20 KiB.
@@ -52,7 +52,12 @@ pub(crate) struct Gauges {
     busy_since: Option<Time>,
     free_sectors: u64,
     overdue: (u64, Option<Overdue>),
+    recent: VecDeque<RecentCommand>,
 }
+
+/// The number of completed commands that are kept, for the live view: those of the last second of a
+/// busy disk.
+const RECENT: usize = 128;
 
 impl Gauges {
     /// Creates counters at zero.
@@ -68,6 +73,7 @@ impl Gauges {
             busy_since: None,
             free_sectors: 0,
             overdue: (0, None),
+            recent: VecDeque::with_capacity(RECENT),
         }
     }
 
@@ -84,11 +90,16 @@ impl Gauges {
         self.busy_since = works.then_some(now);
     }
 
-    /// Counts a completed command: `free` sectors at its front were background data, and its
-    /// service time was `took`.
-    pub(crate) fn completed(&mut self, command: &Command, free: u32, took: Dur, done: &Done) {
+    /// Counts a command that was dispatched at `sent` and completed at `now`: `free` sectors at its
+    /// front were background data.
+    pub(crate) fn completed(&mut self, command: &Command, free: u32, (sent, now): (Time, Time), done: &Done) {
         self.commands += 1;
-        self.service.saturating_record(took.0 / 1_000);
+        self.service.saturating_record(now.saturating_since(sent).0 / 1_000);
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        let (kind, lbn, count) = (command.kind, command.lbn, command.count);
+        self.recent.push_back(RecentCommand { kind, lbn, count, free, sent, done: now, failed: done.fault.is_some() });
         if let Some(late) = done.late {
             self.lateness.saturating_record(late.0 / 1_000);
         }
@@ -166,6 +177,7 @@ impl Gauges {
             write_cache: core.write_cache(),
             streams: core.standings(),
             overdue: self.overdue,
+            recent: self.recent.iter().copied().collect(),
         }
     }
 }

@@ -279,7 +279,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         let at = self.at_device.iter().position(|a| a.command.id == done.id);
         let AtDevice { command, sent } = self.at_device.swap_remove(at.expect("the device completed a command it has"));
         self.gauges.at_work(!self.at_device.is_empty(), now);
-        self.gauges.completed(&command, self.core.free_sectors(command.id), now.saturating_since(sent), &done);
+        self.gauges.completed(&command, self.core.free_sectors(command.id), (sent, now), &done);
         let expected = if command.kind == Kind::Read { bytes_of(&command, self.sector_bytes) } else { 0 };
         let (outcome, fault) = match done.fault {
             None if done.data.len() != expected => (Fault::Io.outcome(&command), Some(Fault::Io)),

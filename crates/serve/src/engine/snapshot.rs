@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::streams::StreamStatus;
 use headtime_sched::{FillReport, Overdue};
 
@@ -66,6 +66,25 @@ pub struct HeadTime {
     pub transfer: Dur,
 }
 
+/// A completed command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecentCommand {
+    /// Read, write or flush.
+    pub kind: Kind,
+    /// First sector.
+    pub lbn: u64,
+    /// Sectors.
+    pub count: u32,
+    /// Sectors at its front that were background data.
+    pub free: u32,
+    /// When it was dispatched.
+    pub sent: Time,
+    /// When its completion was noticed.
+    pub done: Time,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
 /// All counters at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -101,4 +120,6 @@ pub struct Snapshot {
     pub streams: Vec<StreamStatus>,
     /// Commands that exceeded the device's worst-case service time, and the last of them.
     pub overdue: (u64, Option<Overdue>),
+    /// The last completed commands, the oldest first.
+    pub recent: Vec<RecentCommand>,
 }

@@ -2,7 +2,7 @@
 
 use super::listener::MAX_NEGOTIATING;
 use crate::control::incoming;
-use crate::metrics;
+use crate::loopback;
 
 /// Files other than connections: the disk or the segments of a backing file, the files of the
 /// engine and the threads, lock files of listening sockets, a recording, a configuration that is
@@ -20,6 +20,8 @@ pub struct Sockets {
     pub control: bool,
     /// Whether there is a metrics endpoint.
     pub metrics: bool,
+    /// Whether there is a live view.
+    pub web: bool,
 }
 
 impl Sockets {
@@ -28,7 +30,7 @@ impl Sockets {
     pub fn files(self) -> u64 {
         let nbd = self.nbd * (1 + self.clients + MAX_NEGOTIATING);
         let control = usize::from(self.control) * (1 + incoming::MAX_CONNECTIONS + incoming::MAX_LEAVING);
-        let metrics = usize::from(self.metrics) * (1 + metrics::MAX_CONNECTIONS);
-        (OTHER_FILES + nbd + control + metrics) as u64
+        let pages = usize::from(self.metrics) + usize::from(self.web);
+        (OTHER_FILES + nbd + control + pages * (1 + loopback::MAX_CONNECTIONS)) as u64
     }
 }

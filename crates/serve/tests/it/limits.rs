@@ -12,7 +12,7 @@ use headtime_serve::internals::engine::background::{MAX_BEYOND, MAX_EVENTS, MAX_
 use headtime_serve::internals::engine::image::MAX_IMAGES;
 use headtime_serve::internals::engine::paced::{MAX_CREDIT, MAX_RANGES, OTHER_WORK_RATIO};
 use headtime_serve::internals::engine::staged::MAX_OF_ALL;
-use headtime_serve::internals::metrics;
+use headtime_serve::internals::loopback;
 use headtime_serve::internals::net::connection::UNREAD_TIMEOUT;
 use headtime_serve::internals::net::listener::{COME_AT_ONCE, COMES_EACH, MAX_NEGOTIATING};
 use headtime_serve::net::address::UNACKNOWLEDGED_TIMEOUT;
@@ -69,8 +69,11 @@ fn each_limit_is_what_its_row_says() {
         ("time for a call's message, and for the first of a session", format!("{} s", MAX_TIME.as_secs())),
         ("bytes of the longest messages of all sessions", mib(MAX_LONGEST)),
         ("windows of all sessions", mib(MAX_WINDOWS)),
-        ("pages for metrics that are made at a time", metrics::MAX_ANSWERED.to_string()),
-        ("connections for metrics; clients that come", format!("{}; as above", metrics::MAX_CONNECTIONS)),
+        ("pages for metrics, and for live views, that are made at a time", loopback::MAX_ANSWERED.to_string()),
+        (
+            "connections for metrics, and for live views; clients that come",
+            format!("{}; as above", loopback::MAX_CONNECTIONS),
+        ),
         ("calls that wait for the engine, of a session", MAX_OF_ONE.to_string()),
         ("calls that wait for the engine", MAX_CALLS.to_string()),
         ("ranges of a task", MAX_RANGES.to_string()),

@@ -45,7 +45,7 @@ struct Job {
     outstanding: u32,
 }
 
-/// What a job got, per second.
+/// What a job got: requests and bytes, in all or per second.
 #[derive(Clone, Copy, Serialize)]
 struct Got {
     iops: f64,
@@ -71,32 +71,47 @@ impl Job {
     }
 
     /// Simulates it: random ones for a minute, sequential ones at many places for a second each.
+    /// Sequential writes to a drive's own cache are counted from the second second on, when the
+    /// cache is full.
     fn run(self, profile: &Profile, seed: u64) -> Result<Got, Failure> {
         const PLACES: u64 = 64;
-        let (runs, seconds) = if self.random { (1, 60.0) } else { (PLACES, 1.0) };
+        let (runs, seconds) = if self.random { (1, 60) } else { (PLACES, 1) };
+        let fills_cache = self.write && !self.random && profile.electronics.cache.write_back;
         let mut sum = Got { iops: 0.0, bytes: 0.0 };
         for run in 0..runs {
-            let task = Table::from_iter([
-                ("name".to_owned(), Value::from("job")),
-                ("tasks".to_owned(), Value::from(i64::from(self.outstanding))),
-                ("reads".to_owned(), Value::from(if self.write { 0.0 } else { 1.0 })),
-                ("size".to_owned(), Value::from(self.bytes as i64)),
-                ("place".to_owned(), Value::from(if self.random { "uniform" } else { "shared-sequential" })),
-            ]);
-            let settings = Table::from_iter([
-                ("order".to_owned(), Value::from("drive")),
-                ("seconds".to_owned(), Value::from(seconds)),
-                ("seed".to_owned(), Value::from((seed.wrapping_add(run) >> 1) as i64)),
-                ("task".to_owned(), Value::Array(vec![Value::Table(task)])),
-            ]);
-            let scenario =
-                Scenario::from_table(settings, std::path::Path::new(""), "the job").map_err(Failure::input)?;
-            let prepared = Prepared::new(&scenario, profile.clone(), None).map_err(Failure::input)?;
-            let result = prepared.run(None, &mut ()).map_err(Failure::input)?.result;
-            sum.iops += result.foreground.per_second / runs as f64;
-            sum.bytes += result.foreground.mb_s * 1e6 / runs as f64;
+            let seed = seed.wrapping_add(run) >> 1;
+            let mut got = self.total(profile, seed, seconds + u32::from(fills_cache))?;
+            if fills_cache {
+                // The same requests in the first second.
+                let filling = self.total(profile, seed, 1)?;
+                got = Got { iops: got.iops - filling.iops, bytes: got.bytes - filling.bytes };
+            }
+            sum.iops += got.iops / (runs as f64 * f64::from(seconds));
+            sum.bytes += got.bytes / (runs as f64 * f64::from(seconds));
         }
         Ok(sum)
+    }
+
+    /// Requests and bytes in all of these seconds.
+    fn total(self, profile: &Profile, seed: u64, seconds: u32) -> Result<Got, Failure> {
+        let task = Table::from_iter([
+            ("name".to_owned(), Value::from("job")),
+            ("tasks".to_owned(), Value::from(i64::from(self.outstanding))),
+            ("reads".to_owned(), Value::from(if self.write { 0.0 } else { 1.0 })),
+            ("size".to_owned(), Value::from(self.bytes as i64)),
+            ("place".to_owned(), Value::from(if self.random { "uniform" } else { "shared-sequential" })),
+        ]);
+        let settings = Table::from_iter([
+            ("order".to_owned(), Value::from("drive")),
+            ("seconds".to_owned(), Value::from(f64::from(seconds))),
+            ("seed".to_owned(), Value::from(seed as i64)),
+            ("task".to_owned(), Value::Array(vec![Value::Table(task)])),
+        ]);
+        let scenario = Scenario::from_table(settings, std::path::Path::new(""), "the job").map_err(Failure::input)?;
+        let prepared = Prepared::new(&scenario, profile.clone(), None).map_err(Failure::input)?;
+        let result = prepared.run(None, &mut ()).map_err(Failure::input)?.result;
+        let by = f64::from(seconds);
+        Ok(Got { iops: result.foreground.per_second * by, bytes: result.foreground.mb_s * 1e6 * by })
     }
 }
 

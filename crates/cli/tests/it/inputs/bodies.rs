@@ -62,8 +62,14 @@ fn one_line<E: std::fmt::Display>(refusal: &E) {
 fn config(data: &[u8]) {
     match Config::read(&text(data), Path::new("c.toml")) {
         Ok(config) => {
-            let _ =
-                (config.addresses(), config.policy(), config.metrics_address(), config.write_caches(), config.tls());
+            let _ = (
+                config.addresses(),
+                config.policy(),
+                config.metrics_address(),
+                config.web_address(),
+                config.write_caches(),
+                config.tls(),
+            );
             if let Err(e) = config.exports(1 << 24, 512) {
                 one_line(&e);
             }

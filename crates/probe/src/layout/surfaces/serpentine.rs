@@ -26,8 +26,18 @@ pub struct Groups {
 }
 
 impl Ways<'_, '_, '_> {
-    /// Rows are sweeps: finds which of them are adjacent on the same surface.
+    /// Rows are sweeps: finds their surfaces and directions.
     pub(super) fn groups(&mut self, rows: &[Row], tracks: u64) -> Result<(Option<Order>, String), ProbeError> {
+        let found = self.groups_by_surface(rows, tracks)?;
+        if found.0.is_some() {
+            return Ok(found);
+        }
+        let sweeps = first_sweeps(rows, &self.begins, tracks);
+        Ok(self.groups_by_distance(&sweeps, tracks)?.map_or(found, |(g, sure)| (Some(Order::Groups(g)), sure)))
+    }
+
+    /// Finds which sweeps are adjacent on the same surface.
+    fn groups_by_surface(&mut self, rows: &[Row], tracks: u64) -> Result<(Option<Order>, String), ProbeError> {
         let unknown = |why: &str| Ok((None, format!("tracks go in groups of {tracks}, but {why}")));
         // From the first sector on, where groups are counted from.
         let sweeps = first_sweeps(rows, &self.begins, tracks);
@@ -119,7 +129,7 @@ impl Groups {
     }
 
     /// The surface of a sweep, and whether its tracks go outwards.
-    fn sweep(&self, sweep: usize) -> (u16, bool) {
+    pub(super) fn sweep(&self, sweep: usize) -> (u16, bool) {
         let n = usize::from(self.surfaces);
         self.layout().sweep(self.surfaces, (sweep / n) as u32, (sweep % n) as u16)
     }
@@ -147,7 +157,7 @@ fn first_sweeps(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
     let mut sweeps: Vec<(u64, u64)> = Vec::new();
     let mut used = full;
     for (row, &begin) in rows.iter().zip(begins) {
-        let behind = row.skipped.min(full - used);
+        let behind = row.skipped.min(full.saturating_sub(used));
         used += behind;
         if used == full {
             if sweeps.len() == MAX_SWEEPS {

@@ -1,4 +1,4 @@
-//! How well a profile predicts its drive.
+//! Reads anywhere.
 //!
 //! Random reads, one at a time, are predicted by the scheduler's own predictor, which knows only
 //! when commands were sent and answered (as Lumb, Schindler and Ganger 2002 compare in section
@@ -8,15 +8,14 @@
 //! are as likely as others.
 
 use headtime_disk::profile::{LATE_TURNS, Late, Profile};
-use headtime_disk::{Kind, Model, ModelError};
+use headtime_disk::{Kind, Model};
 use headtime_sched::internals::predictor::Predictor;
 
 use crate::device::Ask;
-use crate::error::ProbeError;
 use crate::sampler::Sampler;
 
-/// Default number of reads.
-pub const READS: usize = 2_000;
+use super::{LookAt, Verdict, VerifyError};
+
 /// A profile is good if at least this share is predicted within [`LOOSE_NS`]: on a drive with seeks
 /// that vary by 20 us, a per cent or two of random reads are off by a revolution with any profile.
 const MIN_GOOD_SHARE: f64 = 0.95;
@@ -34,83 +33,6 @@ const CLASSES: [f64; 5] = [0.001, 0.01, 0.1, 0.3, 1.0];
 /// Fewest reads of a class or region.
 const MIN_CLASS_READS: usize = 20;
 
-/// The fault of a profile, if any.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LookAt {
-    /// No fault.
-    Nothing,
-    /// Long reads deviate, short ones do not: bus rate, or sectors per track.
-    LongReads,
-    /// Sectors of this part of the drive lie elsewhere than predicted: geometry or skew. First and
-    /// end LBN.
-    Region(u64, u64),
-    /// Seeks of this range of cylinders take longer than predicted, so that revolutions are missed.
-    SlowSeeks(u32, u32),
-    /// Seeks of this range of cylinders take less than predicted.
-    QuickSeeks(u32, u32),
-    /// All answers deviate: wrong rotation period, or other users of the drive.
-    Everything,
-}
-
-/// The result of a verification.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
-    /// Reads compared.
-    pub reads: usize,
-    /// Reads left out: unreadable, or directly after one, when the head's position is unknown.
-    pub left_out: usize,
-    /// Share within 50 us.
-    pub within_50us: f64,
-    /// Share within 150 us.
-    pub within_150us: f64,
-    /// Share within 150 us of a revolution later than predicted.
-    pub turn_late: f64,
-    /// Share within 150 us of a revolution earlier.
-    pub turn_early: f64,
-    /// Reads that came whole revolutions later.
-    pub late: Late,
-    /// Errors (answer less prediction) in us at 1, 5, 25, 50, 75, 95 and 99%.
-    pub quantiles_us: [f64; 7],
-    /// At least 95% lie within 150 us.
-    pub good: bool,
-    /// The location of the fault, if there is one.
-    pub look_at: LookAt,
-}
-
-/// Why there is no verdict.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum VerifyError {
-    /// The drive failed.
-    #[error(transparent)]
-    Probe(#[from] ProbeError),
-    /// The profile makes no valid model.
-    #[error("the profile: {0}")]
-    Model(#[from] ModelError),
-    /// Too few reads could be compared.
-    #[error(
-        "{reads} of {asked} reads could be compared: expected most, found a drive that answers from its cache or not \
-         at all"
-    )]
-    TooFew {
-        /// Reads compared.
-        reads: usize,
-        /// Reads requested.
-        asked: usize,
-    },
-    /// The profile is another drive's.
-    #[error("the profile has {profile} sectors of {profile_bytes} bytes, the drive {drive} of {drive_bytes}")]
-    Size {
-        /// Sectors by the profile.
-        profile: u64,
-        /// Sector size by the profile.
-        profile_bytes: u32,
-        /// Sectors of the drive.
-        drive: u64,
-        /// Sector size of the drive.
-        drive_bytes: u32,
-    },
-}
-
 /// One compared read.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -127,7 +49,7 @@ struct Seen {
 /// # Errors
 /// As [`Sampler::run`]; the profile is invalid, or another drive's; or too few reads could be
 /// compared.
-pub fn verify(sampler: &mut Sampler, profile: &Profile, reads: usize) -> Result<Verdict, VerifyError> {
+pub(super) fn verify(sampler: &mut Sampler, profile: &Profile, reads: usize) -> Result<Verdict, VerifyError> {
     sampler.stage("verification");
     let model = Model::new(profile)?;
     let (capacity, bytes) = (model.geometry.capacity(), profile.sector_bytes);
@@ -181,6 +103,7 @@ fn judge(model: &Model, seen: &[Seen], left_out: usize) -> Verdict {
         turn_early: share(&|s| (s.error + turn).abs() <= LOOSE_NS),
         late: late(seen, turn),
         quantiles_us: [10, 50, 250, 500, 750, 950, 990].map(quantile),
+        classes: Vec::new(),
         good,
         look_at: if good { LookAt::Nothing } else { fault(model, seen, turn) },
     }
