@@ -8,7 +8,6 @@
 //!
 //! * [`engine`]: the single thread that owns the core and the device
 //! * [`device`]: the devices it drives: a block device, a file, a virtual drive
-//! * [`faults`]: what happens to a virtual drive in a test of storage software
 //! * [`net`]: NBD clients
 //! * [`control`]: the control interface; [`apps`]: the background applications, which are its
 //!   clients
@@ -40,7 +39,6 @@ pub mod control;
 pub mod destage;
 pub mod device;
 pub mod engine;
-pub mod faults;
 pub mod layout;
 mod loopback;
 mod metrics;

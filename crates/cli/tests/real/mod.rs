@@ -18,7 +18,6 @@ mod reorganised;
 mod segments;
 mod servers;
 mod streams;
-mod test_disk;
 mod tools;
 mod verified;
 mod watching;
