@@ -103,7 +103,7 @@ drives: ## Characterise N drives drawn at random from SEED in virtual time; whic
 
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
 TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3 \
-    chromium:chromium chromedriver:chromium-driver
+    nbdfuse:nbdfuse chromium:chromium chromedriver:chromium-driver
 
 tools:
 	@PATH="$$PATH:/usr/sbin:/sbin"; missing=; \

@@ -61,6 +61,19 @@ pub fn measured(text: &str) -> Result<u64, String> {
     whole(text, 1..=u64::from(u32::MAX))
 }
 
+/// `disk --speed`.
+#[cfg(feature = "full")]
+pub fn speed(text: &str) -> Result<u64, String> {
+    whole(text, 1..=headtime_serve::device::test_disk::MAX_SPEED)
+}
+
+/// `disk --max-lateness`.
+#[cfg(feature = "full")]
+pub fn time(text: &str) -> Result<Duration, String> {
+    let time = headtime_serve::faults::table::time(text);
+    time.map(|d| Duration::from_nanos(d.0)).ok_or_else(|| format!("expected {}", headtime_serve::faults::table::TIME))
+}
+
 /// `--nbd`.
 #[cfg(feature = "full")]
 pub fn address(text: &str) -> Result<Address, String> {

@@ -73,6 +73,8 @@ enum Cmd {
     #[cfg(feature = "full")]
     Disk(cmd::disk::Disk),
     #[cfg(feature = "full")]
+    Fault(cmd::fault::Fault),
+    #[cfg(feature = "full")]
     Serve(cmd::serve::Serve),
     #[cfg(feature = "full")]
     Scrub(cmd::scrub::Scrub),
@@ -192,6 +194,8 @@ fn main() -> ExitCode {
         Cmd::Replay(a) => cmd::replay::run(a),
         #[cfg(feature = "full")]
         Cmd::Disk(a) => cmd::disk::run(a),
+        #[cfg(feature = "full")]
+        Cmd::Fault(a) => cmd::fault::run(a),
         #[cfg(feature = "full")]
         Cmd::Serve(a) => cmd::serve::run(a),
         #[cfg(feature = "full")]

@@ -61,13 +61,20 @@ fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
 /// Re-reads a configuration, and notifies the server of changes.
 pub type Reload = Box<dyn Fn(&Handle)>;
 
-/// Signal handling other than termination.
+/// What runs beside a server, until it is dropped.
+pub type Beside = Box<dyn FnOnce(Outbox<EngineMessage>) -> Result<Box<dyn std::any::Any>, Failure>>;
+
+/// What a server does beside serving: signal handling other than termination, and checks.
 #[derive(Default)]
 pub struct Hooks {
     /// SIGHUP handler; `None`: SIGHUP terminates the server.
     pub reload: Option<Reload>,
     /// The server that changes, and whose engine the watchdog checks.
     pub server: Option<Handle>,
+    /// Started with the server, and dropped before it ends.
+    pub beside: Option<Beside>,
+    /// The check fails if a completion was later than this.
+    pub max_lateness: Option<Duration>,
 }
 
 /// Refuses to serve if the limit of open files is too low for the clients, and suggests a remedy.
@@ -107,6 +114,15 @@ where
     let tls = service.tls.as_ref().is_some_and(|t| t.1);
     let exports: Vec<String> = service.exports.specs.iter().map(|s| s.name.clone()).collect();
     let mut server = Server::start(scheduler, device, service).map_err(Failure::input)?;
+    // Before the addresses are printed: whoever waits for them may use it at once. A server that
+    // cannot be controlled is not the one that was asked for.
+    let beside = match hooks.beside.take().map(|start| start(server.engine())).transpose() {
+        Ok(beside) => beside,
+        Err(failure) => {
+            server.stop().map_err(Failure::input)?;
+            return Err(failure);
+        }
+    };
     screen::note(&format!("{what}; Ctrl-C ends it"));
     say_where(&listen, server.ports(), exports.iter().map(String::as_str), tls);
     if let (Some(at), Some(port)) = (metrics, server.metrics_port()) {
@@ -123,17 +139,25 @@ where
         return Err(Failure::Input(format!("signals cannot be heard: {e}")));
     }
     let snapshot = server.snapshot();
+    drop(beside);
     let end = server.stop().map_err(|e| match e {
         // Each export's failure was reported already. Loss of data is not certain, so this counts
         // as a failed check, not as an error.
         ServeError::CacheFailed => Failure::Check,
         e => Failure::input(e),
     })?;
+    let was_late = snapshot.as_ref().zip(hooks.max_lateness).and_then(|(s, most)| too_late(&s.lateness, most));
     if let Some(s) = snapshot {
         report(&s, json)?;
     }
     match end {
-        End::Drained => Ok(()),
+        End::Drained => match was_late {
+            Some(said) => {
+                screen::warn(&said);
+                Err(Failure::Check)
+            }
+            None => Ok(()),
+        },
         End::GivenUp(requests) => Err(Failure::Input(format!(
             "the device did not finish: {requests} requests were given up, and were told so"
         ))),
@@ -195,6 +219,18 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
     }
 }
 
+/// Returns what is said of a run in which completions were later than they may be.
+fn too_late(lateness: &Spread, most: Duration) -> Option<String> {
+    let most = most.as_micros();
+    (u128::from(lateness.max_us) > most).then(|| {
+        format!(
+            "a completion was {} us late, more than the {most} us of --max-lateness: this machine was too slow, and \
+             times of this run are not the drive's",
+            lateness.max_us
+        )
+    })
+}
+
 #[derive(Serialize)]
 struct Summary {
     seconds: f64,
@@ -245,6 +281,13 @@ fn report(s: &Snapshot, json: bool) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use headtime_serve::engine::inbox::inbox;
+
+    #[test]
+    fn a_run_is_valid_up_to_the_lateness_that_is_allowed() {
+        let late = |max_us| too_late(&Spread { max_us, ..Spread::default() }, Duration::from_millis(2));
+        assert_eq!((late(0), late(2000)), (None, None));
+        assert!(late(2001).unwrap().contains("2001 us late, more than the 2000 us"));
+    }
 
     #[tokio::test]
     async fn an_engine_that_hangs_or_has_ended_does_not_count_as_alive() {

@@ -3,7 +3,7 @@
 //!
 //! A drive can be larger than the largest file of a file system (ext4: 16 TiB less one block). Its
 //! sectors are then in the segment files of a directory (`segments`), each at most [`SEGMENT`]
-//! long.
+//! long, and shorter where the file system's files are.
 
 mod segments;
 
@@ -21,6 +21,7 @@ use crate::private;
 
 /// Bytes of a segment file. Every file system with sparse files supports it (the smallest limits
 /// are 2 TiB on ext3 and 3.9 TiB on F2FS), and a drive of 20 TB needs no more than 19 open files.
+/// Where files are shorter (FAT: 4 GiB less one byte), so are segments.
 pub const SEGMENT: u64 = 1 << 40;
 
 /// Why a file or a directory cannot be used as a drive's storage.
@@ -203,8 +204,8 @@ impl From<File> for Backing {
 const LET_GO: Duration = Duration::from_secs(1);
 
 /// Opens or creates the storage of a drive of `bytes` bytes, locked while it is open. A directory,
-/// or a path that ends in `/`, holds it in segment files of [`SEGMENT`] bytes; any other path is
-/// one sparse file. Existing storage of the right length is used as it is.
+/// or a path that ends in `/`, holds it in segment files of at most [`SEGMENT`] bytes; any other
+/// path is one sparse file. Existing storage of the right length is used as it is.
 pub fn open(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
     match (std::fs::metadata(path), ends_in_slash(path)) {
         (Ok(m), _) if m.is_dir() => segments::open(path, bytes, SEGMENT),

@@ -8,6 +8,7 @@
 //!
 //! * [`engine`]: the single thread that owns the core and the device
 //! * [`device`]: the devices it drives: a block device, a file, a virtual drive
+//! * [`faults`]: what happens to a virtual drive in a test of storage software
 //! * [`net`]: NBD clients
 //! * [`control`]: the control interface; [`apps`]: the background applications, which are its
 //!   clients
@@ -39,6 +40,7 @@ pub mod control;
 pub mod destage;
 pub mod device;
 pub mod engine;
+pub mod faults;
 pub mod layout;
 mod loopback;
 mod metrics;

@@ -18,6 +18,8 @@ pub mod destage;
 #[cfg(feature = "full")]
 pub mod disk;
 #[cfg(feature = "full")]
+pub mod fault;
+#[cfg(feature = "full")]
 pub mod fleet;
 #[cfg(feature = "full")]
 pub mod load;

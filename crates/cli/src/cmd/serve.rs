@@ -90,7 +90,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let new_maps: Result<Vec<u32>, _> = args.new_map.iter().map(|name| assembly.reorganised(name)).collect();
     let new_maps = new_maps.map_err(Failure::input)?;
     let reload = reload(&args.config, assembly.config(), assembly.exports(), Reloading::of(&assembly));
-    let hooks = Hooks { reload: Some(reload), server: None };
+    let hooks = Hooks { reload: Some(reload), ..Hooks::default() };
     let title = assembly.profile().title.clone();
     let disk = assembly.config().disk.clone();
     match (disk.backing, disk.device) {

@@ -18,6 +18,7 @@ mod reorganised;
 mod segments;
 mod servers;
 mod streams;
+mod test_disk;
 mod tools;
 mod verified;
 mod watching;

@@ -158,3 +158,35 @@ fn a_file_system_whose_files_are_too_short_for_the_drive_is_reported_with_a_reme
     let e = refused(disk(dir, "nearline-20tb", "disk.img/"));
     assert!(e.contains("disk.img/: expected a directory or nothing there, found a file"), "{e}");
 }
+
+#[test]
+fn segments_are_as_long_as_the_file_system_supports() {
+    let dir = scratch("fat");
+    let dir = dir.path();
+    let lengths = || {
+        let lengths = fs::read_dir(dir.join("drive.d")).unwrap().map(|e| e.unwrap().metadata().unwrap().len());
+        let mut lengths: Vec<_> = lengths.collect();
+        lengths.sort_unstable();
+        lengths
+    };
+    // A process limit stands for the file system's: 4 GiB less one block, nearly as on FAT.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 8388607; exec \"$@\"", "sh"]);
+    let whole = disk(dir, "atlas10k", "drive.d/");
+    limited.arg(whole.get_program()).args(whole.get_args());
+    let server = Server::start(dir, limited);
+    let mut nbd = Nbd::open(&server.socket(), "").unwrap();
+    let (bytes, gib) = (nbd.size, 1 << 30);
+    nbd.write(0, (2 << 30) - 4096, &noise(DATA, 3)).unwrap();
+    nbd.flush().unwrap();
+    drop(nbd);
+    assert!(server.stop().0.success());
+    let count = bytes / (2 * gib);
+    let expected: Vec<_> = [vec![bytes - count * 2 * gib], vec![2 * gib; count as usize]].concat();
+    assert!(lengths() == expected && count > 2, "{:?}", lengths());
+    // Without the limit, its segments stay as they are.
+    let server = Server::start(dir, disk(dir, "atlas10k", "drive.d/"));
+    let mut nbd = Nbd::open(&server.socket(), "").unwrap();
+    assert!(nbd.read((2 << 30) - 4096, DATA as u32).unwrap() == noise(DATA, 3));
+    assert!(server.stop().0.success() && lengths() == expected);
+}

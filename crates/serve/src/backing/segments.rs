@@ -5,6 +5,9 @@
 //! found at the start, and a missing segment was lost. The first segment is empty until the others
 //! are complete, so that an interrupted creation can be distinguished from a loss and is continued.
 //!
+//! On a file system whose files cannot be that long, segments are shorter: the largest half,
+//! quarter and so on that it supports. The length of the first segment is that of the others.
+//!
 //! Other files in the directory are ignored.
 
 use std::fs::File;
@@ -18,6 +21,9 @@ const PREFIX: &str = "segment-";
 /// Digits of a segment's number, so that names sort: enough for the number of files a program can
 /// have open.
 const DIGITS: usize = 6;
+/// The shortest segment of a drive that has several: with shorter ones there would be too many open
+/// files. FAT, with the shortest files of all, has some of 4 GiB.
+const SHORTEST: u64 = 1 << 30;
 
 /// Returns the file name of segment `number`.
 pub(super) fn name(number: u64) -> String {
@@ -29,13 +35,21 @@ fn number(name: &str) -> Option<u64> {
     (name == self::name(number)).then_some(number)
 }
 
-/// Opens or creates the segments of a drive of `bytes` bytes in an existing directory.
-pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing, BackingError> {
+/// Opens or creates the segments of a drive of `bytes` bytes in an existing directory; `longest`:
+/// bytes of a segment where the file system supports it.
+pub(super) fn open(directory: &Path, bytes: u64, longest: u64) -> Result<Backing, BackingError> {
+    let found = numbers(directory)?;
+    let first = std::fs::metadata(directory.join(name(0))).ok().filter(|m| m.is_file()).map(|m| m.len());
+    let segment = match first {
+        None if found.is_empty() => supported(directory, bytes, longest)?,
+        Some(0) => supported(directory, bytes, longest)?,
+        Some(len) if (SHORTEST..longest).contains(&len) && len.is_power_of_two() && len < bytes => len,
+        _ => longest,
+    };
     let count = bytes.div_ceil(segment).max(1);
     let length = |n: u64| segment.min(bytes - n * segment);
     let missing = |n| BackingError::Missing { directory: directory.into(), count, drive: bytes, name: name(n) };
     // Nothing is created in another drive's directory.
-    let found = numbers(directory)?;
     if let Some(&excess) = found.iter().max().filter(|&&n| n >= count) {
         return Err(BackingError::Excess { directory: directory.into(), count, drive: bytes, name: name(excess) });
     }
@@ -67,6 +81,28 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
     files[0].sync_all().map_err(&failed)?;
     private::sync_name(&directory.canonicalize().map_err(&failed)?).map_err(failed)?;
     Ok(Backing::of_segments(files, segment))
+}
+
+/// Returns the length of segments that the file system supports; `longest` if it supports none, for
+/// the error that follows. The first segment is empty afterwards.
+fn supported(directory: &Path, bytes: u64, longest: u64) -> Result<u64, BackingError> {
+    let path = directory.join(name(0));
+    let failed = BackingError::io(&path);
+    let Some(first) = take(directory, 0, true)? else { return Ok(longest) };
+    let lengths = std::iter::successors(Some(longest), |n| Some(n / 2).filter(|n| *n >= SHORTEST));
+    let mut segment = longest;
+    for length in lengths {
+        match first.set_len(length.min(bytes)) {
+            Ok(()) => {
+                segment = length;
+                break;
+            }
+            Err(e) if e.kind() == io::ErrorKind::FileTooLarge => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
+    first.set_len(0).map_err(failed)?;
+    Ok(segment)
 }
 
 /// Returns the numbers of the existing segments.

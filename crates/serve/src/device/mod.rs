@@ -1,6 +1,7 @@
 //! The interface between the engine and devices, and the devices.
 //!
 //! * [`virtual_drive`]: a drive simulated in real time over a backing file
+//! * [`test_disk`]: a virtual drive with faults, power failures and a speed of its own
 //! * [`mod@file`]: a block device, a loop device or a file, through io_uring
 //! * [`null`]: completes at once, to measure the cost of everything else
 //! * [`faulty`]: any device with injected faults
@@ -8,7 +9,9 @@
 pub(crate) mod faulty;
 pub mod file;
 pub(crate) mod null;
+pub mod test_disk;
 pub mod virtual_drive;
+mod volatile;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;

@@ -12,6 +12,11 @@
 //!
 //! Transferring data early is allowed, since a drive may carry out outstanding commands in any
 //! order.
+//!
+//! Faults can be changed while it is used, and its power can fail (`power`): then it loses what was
+//! only in its volatile cache.
+
+mod power;
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -21,6 +26,9 @@ use bytes::Bytes;
 use headtime_disk::profile::Profile;
 use headtime_disk::{Command, Completion, Drive, DriveConfig, Kind, ModelError, Outcome, SubmitError, Time};
 
+use power::{Power, Tracked};
+
+use super::volatile::Covered;
 use super::{Device, Done, Fault, bytes_of};
 use crate::backing::Backing;
 use crate::ring::Ring;
@@ -35,6 +43,10 @@ struct Flight {
     drive: Option<Completion>,
     /// The result of the file transfer; `None` while it is in progress.
     file: Option<Result<Bytes, Fault>>,
+    /// A write whose sectors' former contents are kept.
+    tracked: Option<Tracked>,
+    /// What a flush covers.
+    covered: Option<Covered>,
 }
 
 /// A virtual drive over its backing file.
@@ -50,6 +62,7 @@ pub struct VirtualDrive {
     backing: Arc<Backing>,
     /// Zeros, as long as the longest read of them so far.
     zeros: Bytes,
+    power: Power,
 }
 
 /// Why a virtual drive could not be created.
@@ -67,13 +80,14 @@ pub enum VirtualDriveError {
 impl VirtualDrive {
     /// Creates a drive from `profile` over `backing`, which is at least as long as the drive.
     pub fn new(profile: &Profile, config: DriveConfig, backing: Backing) -> Result<VirtualDrive, VirtualDriveError> {
-        let drive = Drive::new(profile, config)?;
+        let drive = Drive::new(profile, config.clone())?;
         let depth = (drive.depth() as u32).min(MAX_QUEUE_DEPTH);
         let backing = Arc::new(backing);
         let ring = Ring::over(backing.clone(), depth).map_err(VirtualDriveError::Ring)?;
         let (sectors, sector_bytes) = (drive.capacity(), profile.sector_bytes);
         let flights = Vec::with_capacity(depth as usize);
-        Ok(VirtualDrive { drive, ring, sectors, sector_bytes, depth, flights, backing, zeros: Bytes::new() })
+        let (zeros, power) = (Bytes::new(), Power::new(profile.clone(), config));
+        Ok(VirtualDrive { drive, ring, sectors, sector_bytes, depth, flights, backing, zeros, power })
     }
 
     /// Returns the zeros of a range that was never written; `None` if any of it was, or if the file
@@ -94,8 +108,18 @@ impl VirtualDrive {
         }
         while let Some(moved) = self.ring.poll() {
             let flight = self.flights.iter_mut().find(|f| f.command.id == moved.token);
-            flight.expect("data was moved for a command").file = Some(moved.result.map_err(|e| Fault::of(&e)));
+            let Some(flight) = flight else {
+                assert!(!self.power.is_on(), "data was moved for a command");
+                continue;
+            };
+            flight.file = match moved.result {
+                Ok(data) if flight.reads_former_contents() => {
+                    self.power.write_after_reading(&mut self.ring, flight, data, self.sector_bytes)
+                }
+                result => Some(result.map_err(|e| Fault::of(&e))),
+            };
         }
+        self.settle();
     }
 }
 
@@ -112,6 +136,10 @@ impl Device for VirtualDrive {
 
     fn submit(&mut self, command: &Command, data: Bytes, now: Time) {
         self.catch_up(now);
+        if !self.power.is_on() {
+            self.power.refuse(*command);
+            return;
+        }
         match self.drive.submit(*command, now) {
             Ok(()) => {}
             // The caller counts commands and checks their ranges.
@@ -120,28 +148,46 @@ impl Device for VirtualDrive {
         let len = bytes_of(command, self.sector_bytes);
         let offset = command.lbn * u64::from(self.sector_bytes);
         let zeros = if command.kind == Kind::Read { self.never_written(offset, len) } else { None };
+        let (mut tracked, mut covered) = (None, None);
         let begun = match command.kind {
             Kind::Read if zeros.is_some() => Ok(()),
             Kind::Read => self.ring.read(command.id, offset, len),
             Kind::Write => {
                 assert_eq!(data.len(), len, "a write brings exactly its data");
                 // The file represents both the drive's cache and its media.
-                self.ring.write(command.id, offset, data, command.fua)
+                match self.track(command, &data) {
+                    Some(one) if one.data.is_some() => {
+                        tracked = Some(one);
+                        self.ring.read(command.id, offset, len)
+                    }
+                    one => {
+                        tracked = one;
+                        self.ring.write(command.id, offset, data, command.fua)
+                    }
+                }
             }
-            Kind::Flush => self.ring.flush(command.id),
+            Kind::Flush => {
+                covered = self.power.covered();
+                self.ring.flush(command.id)
+            }
         };
         let file = match begun {
             Err(e) => Some(Err(Fault::of(&e))),
             Ok(()) => zeros.map(Ok),
         };
-        self.flights.push(Flight { command: *command, drive: None, file });
+        self.flights.push(Flight { command: *command, drive: None, file, tracked, covered });
     }
 
     fn poll(&mut self, now: Time) -> Option<Done> {
         self.catch_up(now);
+        if let Some(refused) = self.power.refused() {
+            return Some(refused);
+        }
         let done = |f: &Flight| f.file.is_some().then_some(f.drive.map(|d| d.at)).flatten();
         let (at, first) = self.flights.iter().enumerate().filter_map(|(i, f)| Some((done(f)?, i))).min()?;
-        let Flight { command, drive, file } = self.flights.remove(first);
+        let flight = self.flights.remove(first);
+        self.power.completed(&flight, &self.drive);
+        let Flight { command, drive, file, .. } = flight;
         let outcome = drive.expect("chosen for being done").outcome;
         let late = Some(now.saturating_since(at));
         let done = match (outcome, file.expect("chosen for being done")) {
@@ -155,7 +201,8 @@ impl Device for VirtualDrive {
 
     fn next_event(&self) -> Option<Time> {
         let waiting = self.flights.iter().filter(|f| f.file.is_some()).filter_map(|f| Some(f.drive?.at)).min();
-        let next = if self.ring.is_held_up() { Some(Time::ZERO) } else { self.drive.next_event() };
+        let next =
+            if self.ring.is_held_up() || self.power.has_refused() { Some(Time::ZERO) } else { self.drive.next_event() };
         match (waiting, next) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -226,7 +273,7 @@ mod tests {
         let c = command(0, Kind::Read, 800);
         d.drive.submit(c, now).unwrap();
         d.ring.read_held_up(0, 800 * 512, 4096);
-        d.flights.push(Flight { command: c, drive: None, file: None });
+        d.flights.push(Flight { command: c, drive: None, file: None, tracked: None, covered: None });
         assert_eq!(d.next_event(), Some(Time::ZERO));
         let done = next(&mut d, &mut now);
         assert_eq!((done.fault, done.data.len(), d.next_event()), (None, 4096, None));
