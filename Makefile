@@ -58,7 +58,7 @@ web-target:
 	@test -d "$$(rustc --print target-libdir --target $(WASM))" || rustup target add $(WASM)
 
 WEB_VENV := $(CURDIR)/target/web-python
-web-tests: web web-packages web-run ## Build the web page and test it and the live view in headless Chromium; packages from PyPI go into target/web-python
+web-tests: web web-packages web-run ## Test the web page and the live view in headless Chromium (packages: PyPI's)
 
 web-packages:
 	@test -x $(WEB_VENV)/bin/python || $(PYTHON) -m venv $(WEB_VENV)
@@ -71,7 +71,7 @@ web-run:
 	    $(WEB_VENV)/bin/python -B -m pytest -q -p no:cacheprovider web/tests && \
 	    HEADTIME=$(BUILT)/debug/headtime $(WEB_VENV)/bin/python -B crates/cli/tests/browser/live_view.py; \
 	else \
-	    echo "skipped: the web page's tests: no chromium and chromedriver here (Debian packages chromium, chromium-driver)"; \
+	    echo "skipped: the web page's tests: no chromium, chromedriver (Debian: chromium, chromium-driver)"; \
 	fi
 
 MINUTES ?= 60
@@ -109,7 +109,7 @@ tools:
 	    echo "make test: tests that run these are skipped:$$missing (Debian packages; root's make test installs them)"; \
 	fi
 
-SCRIPTS := bench/*.py bench/peers/*.py tools/licences.py tools/web.py packaging/*.py web/tests/*.py
+SCRIPTS := bench/*.py bench/peers/*.py tools/licences.py tools/web.py packaging/*.py web/tests/*.py crates/cli/tests/browser/*.py
 
 check: purity width ## Formatting, lints, purity, widths, documentation, packages, licences
 	$(CARGO) fmt --all --check
@@ -125,7 +125,8 @@ check: purity width ## Formatting, lints, purity, widths, documentation, package
 	@python3 tools/cycles.py
 	@python3 -B -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' $(SCRIPTS)
 	@python3 -B -m doctest $$(grep -l '>>> ' $(SCRIPTS))
-	@echo "make check: formatting, lints, purity, widths, documentation, packages, licences, planted faults, imports and scripts are in order"
+	@echo "make check: formatting, lints, purity, widths, documentation, packages, licences, planted faults," \
+	    "imports and scripts are in order"
 
 # The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one
 # file alone may say `unsafe`, tests included: the one that hands buffers to the kernel.
@@ -150,8 +151,8 @@ package:
 	    { echo "$$said"; exit 1; }; \
 	if echo "$$said" | grep -A5 '^warning'; then exit 1; fi
 
-# Licences, versions and sources of dependencies. cargo deny takes minutes to compile, and a check has no need of a network:
-# where it is not installed, a script enforces the same rules (packaging/README.md).
+# Licences, versions and sources of dependencies. cargo deny takes minutes to compile, and a check has no need of a
+# network: where it is not installed, a script enforces the same rules (packaging/README.md).
 deny:
 	@if command -v cargo-deny >/dev/null; then cargo-deny --log-level error --locked check licenses bans sources; \
 	else python3 -B tools/licences.py; fi

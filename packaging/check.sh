@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks what packaging/dist.sh made: the checksums, the program in an empty root, the pages and completions, the
 # systemd units, and the Debian package, which is installed in a clean root and serves the example configuration there;
-# a client outside reads it over NBD. Needs root, for chroot. What it cannot check it names; with --strict it then fails.
+# a client outside reads it over NBD. Needs root, for chroot. It names what it cannot check; with --strict it then
+# fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export LC_ALL=C
@@ -19,7 +20,7 @@ work=$(mktemp -d)
 server=
 finish() {
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
-    [ ! -e "$work/root/proc/self" ] || umount "$work/root/proc"
+    ! mountpoint -q "$work/root/proc" || umount "$work/root/proc"
     rm -rf "$work"
 }
 trap finish EXIT
@@ -61,7 +62,8 @@ EOF
 # The package in a clean root: of Debian where one can be made, else with nothing but the package.
 root=$work/root
 bare=
-bootstrap=(timeout 600 debootstrap --variant=minbase --include=adduser "${SUITE:-bookworm}" "$root" ${MIRROR:+"$MIRROR"})
+bootstrap=(timeout 600 debootstrap --variant=minbase --include=adduser)
+bootstrap+=("${SUITE:-bookworm}" "$root" ${MIRROR:+"$MIRROR"})
 if ! has debootstrap || ! "${bootstrap[@]}" >"$work/debootstrap" 2>&1; then
     skip "the package's scripts: no Debian root could be made with debootstrap"
     bare=1
@@ -72,9 +74,9 @@ if ! has debootstrap || ! "${bootstrap[@]}" >"$work/debootstrap" 2>&1; then
     echo "headtime:x:999:999::/nonexistent:/usr/sbin/nologin" >"$root/etc/passwd"
     user=999:999
 else
-    cp "$deb" "$root/tmp/"
+    cp "$deb" "$root/headtime.deb"
     # Its only dependency is there.
-    chroot "$root" dpkg -i "/tmp/$(basename "$deb")" >"$work/dpkg" 2>&1 || {
+    chroot "$root" dpkg -i /headtime.deb >"$work/dpkg" 2>&1 || {
         cat "$work/dpkg"
         fail "the package is not installed"
     }
@@ -82,7 +84,7 @@ else
     user=$(chroot "$root" id -u headtime):$(chroot "$root" id -g headtime)
 fi
 mkdir -p "$root/proc"
-[ -e "$root/proc/self" ] || mount -t proc proc "$root/proc"
+mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
 
 # The units, beside those of this machine, on which they depend; and what systemd judges to be exposed.
 if has systemd-analyze && [ -d /lib/systemd/system ]; then

@@ -6,7 +6,8 @@ import { bytes, shown, slowness } from "./format.js";
 import { lastUpTo } from "./recording.js";
 
 const SPEEDS = [1 / 2000, 1 / 500, 1 / 100, 1 / 20, 1 / 4, 1, 10];
-// Of the strip, in wall-clock time: what passes in this number of seconds is visible; but no more virtual time than that.
+// Of the strip, in wall-clock time: what passes in this number of seconds is visible; but no more virtual time than
+// that.
 const STRIP_SECONDS = 8;
 const LONGEST_STRIP_NS = 1e9;
 // While it plays, words and slider follow so often: who could read more? In ms.

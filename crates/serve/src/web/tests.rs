@@ -67,7 +67,7 @@ fn post(at: SocketAddr, fields: &str, body: &str) -> String {
 
 fn has_status(answer: &str, status: &str) {
     assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "expected {status}: {answer}");
-    // Whatever the answer, a browser is told the same.
+    // A browser gets the same header with each answer.
     let head = answer.split("\r\n\r\n").next().unwrap();
     for field in ["Content-Security-Policy: default-src 'none'; script-src 'self';", "X-Content-Type-Options: nosniff"]
     {

@@ -29,8 +29,8 @@ pub struct Differs {
 }
 
 /// Compares a found profile with the truth. Writes are not compared, nor what a host observes only
-/// once in thousands of reads. An empty list: no host could tell them apart. `actual_rpm` is the
-/// truth's with its constant error.
+/// once in thousands of reads. An empty list: no host could tell them apart. The period is compared
+/// with the true drive's, its constant error included.
 ///
 /// # Errors
 /// One of them makes no model.
